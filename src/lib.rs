@@ -1,8 +1,10 @@
-//! A synchronous, blocking Redlock: one distributed lock over N independent Redis or Valkey masters.
+//! A synchronous, blocking Redlock: one distributed lock over N independent Redis or Valkey
+//! masters.
 //!
-//! Programs that share a resource ask all nodes for its lock at once, and a majority decides. A lock is a lease: it
-//! ends when its guard is dropped, or with its time to live, whatever happens to its holder; it can be extended while
-//! it is held. There is no async runtime, and no I/O thread between the caller and the servers.
+//! Programs that share a resource ask all nodes for its lock at once, and a majority decides. A
+//! lock is a lease: it ends when its guard is dropped, or with its time to live, whatever happens
+//! to its holder; it can be extended while it is held. There is no async runtime, and no I/O thread
+//! between the caller and the servers.
 //!
 //! ```
 //! use quorumlock::{Redlock, ReleaseOutcome};
@@ -30,78 +32,90 @@
 //!
 //! # What it promises
 //!
-//! * Two guards of one lock are never valid at the same time, as long as the conditions below hold; of a read-write
-//!   lock, a writer's and another one never are. A guard is valid while [`remaining`](MutexGuard::remaining) is more
-//!   than zero.
+//! * Two guards of one lock are never valid at the same time, as long as the conditions below hold;
+//!   of a read-write lock, a writer's and another one never are. A guard is valid while
+//!   [`remaining`](MutexGuard::remaining) is more than zero.
 //! * A guard is valid when it is returned: the time that the answers took is taken off.
 //! * Leases go by a clock that continues while the machine is suspended.
-//! * A hung or dead minority of nodes delays no lock. An attempt takes no longer than the node timeout (one more where
-//!   connections have to be made first, and one more for a fenced lock), and a wait no longer than its limit.
-//! * "Held by another client" is `Ok(None)`. "Could not be found out" is an [`Error`], with the cause at every node
-//!   that failed.
-//! * A lost, cancelled or failed attempt is undone on every node that it may have reached. Where that is impossible,
-//!   the key ends with its time to live.
-//! * No error and no `Debug` output contains a password, an owner token, a full URL or text from a server. Only
-//!   [`SecretText`] shows a token.
+//! * A hung or dead minority of nodes delays no lock. An attempt takes no longer than the node
+//!   timeout (one more where connections have to be made first, and one more for a fenced lock),
+//!   and a wait no longer than its limit.
+//! * "Held by another client" is `Ok(None)`. "Could not be found out" is an [`Error`], with the
+//!   cause at every node that failed.
+//! * A lost, cancelled or failed attempt is undone on every node that it may have reached. Where
+//!   that is impossible, the key ends with its time to live.
+//! * No error and no `Debug` output contains a password, an owner token, a full URL or text from a
+//!   server. Only [`SecretText`] shows a token.
 //!
-//! The conditions: the clocks of clients and servers run equally fast, within [`drift_factor`](Builder::drift_factor);
-//! every client names the same nodes, and each is an independent master; no node forgets a key before its time, by
-//! eviction, `FLUSHALL` or fail-over, nor by a [restart](docs::operations#restarted-nodes) that the client cannot
-//! detect. For a lock that went to another process as text: the text was attached once, and the wall clocks agree.
+//! The conditions: the clocks of clients and servers run equally fast, within
+//! [`drift_factor`](Builder::drift_factor); every client names the same nodes, and each is an
+//! independent master; no node forgets a key before its time, by eviction, `FLUSHALL` or fail-over,
+//! nor by a [restart](docs::operations#restarted-nodes) that the client cannot detect. For a lock
+//! that went to another process as text: the text was attached once, and the wall clocks agree.
 //!
 //! The [rules](docs::rules) state all of this by number, with the tests that show each.
 //!
 //! # What it does not promise
 //!
-//! * **The lease may end during the work.** No client can stop a thread when its time is over. If two holders at once
-//!   would lose data, do not rely on a lease, this or another: let the resource itself refuse late writes, by the
-//!   number of a [`fenced`](Mutex::fenced) lock. A lock alone saves work, not data.
-//! * Order among programs. Threads that share a client queue in the order of their calls. Programs that wait for a lock
-//!   are [notified](Builder::release_notifications) of its release and take turns as a rule. Only a
-//!   [`fair`](Mutex::fair) lock enforces it.
+//! * **The lease may end during the work.** No client can stop a thread when its time is over. If
+//!   two holders at once would lose data, do not rely on a lease, this or another: let the resource
+//!   itself refuse late writes, by the number of a [`fenced`](Mutex::fenced) lock. A lock alone
+//!   saves work, not data.
+//! * Order among programs. Threads that share a client queue in the order of their calls. Programs
+//!   that wait for a lock are [notified](Builder::release_notifications) of its release and take
+//!   turns as a rule. Only a [`fair`](Mutex::fair) lock enforces it.
 //!
 //! # After a fork
 //!
-//! A client, and all that was made with it, belongs to the process that built it. In a child made by `fork`, every
-//! operation on an inherited handle returns an error of kind [`Forked`](ErrorKind::Forked) at once;
-//! [`remaining`](MutexGuard::remaining) is zero; dropping a guard there releases nothing. Nothing reaches the parent's
-//! connections, and its locks and their watchdog continue. Let the child build a client of its own.
+//! A client, and all that was made with it, belongs to the process that built it. In a child made
+//! by `fork`, every operation on an inherited handle returns an error of kind
+//! [`Forked`](ErrorKind::Forked) at once; [`remaining`](MutexGuard::remaining) is zero; dropping a
+//! guard there releases nothing. Nothing reaches the parent's connections, and its locks and their
+//! watchdog continue. Let the child build a client of its own.
 //!
-//! A child that drops what it has inherited closes its copies of the connections, unless threads of the parent were
-//! using them at the moment of the fork. Until then, or until it ends or executes another program, they stay open at
-//! the nodes although the parent may have closed them. The memory that the handles share is not freed.
+//! A child that drops what it has inherited closes its copies of the connections, unless threads of
+//! the parent were using them at the moment of the fork. Until then, or until it ends or executes
+//! another program, they stay open at the nodes although the parent may have closed them. The
+//! memory that the handles share is not freed.
 //!
-//! A handler that `fork` calls (`pthread_atfork`) detects the child. Children that execute another program at once need
-//! none: [`std::process::Command`], `posix_spawn`, `vfork`. A process that is cloned without the C library, by a bare
-//! `clone` or by `_Fork`, is not detected, and must not touch what it has inherited.
+//! A handler that `fork` calls (`pthread_atfork`) detects the child. Children that execute another
+//! program at once need none: [`std::process::Command`], `posix_spawn`, `vfork`. A process that is
+//! cloned without the C library, by a bare `clone` or by `_Fork`, is not detected, and must not
+//! touch what it has inherited.
 //!
 //! # In reading order
 //!
-//! 1. [`Builder`] has the nodes and settings, and builds a [`Redlock`], the client. Clones share its connections.
+//! 1. [`Builder`] has the nodes and settings, and builds a [`Redlock`], the client. Clones share
+//!    its connections.
 //! 2. [`Mutex`] is a lock by name. [`lock`](Mutex::lock), [`try_lock`](Mutex::try_lock),
-//!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it, whatever its kind.
+//!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it, whatever
+//!    its kind.
 //! 3. [`Wait`] is the limit of a wait, and [`CancelHandle`] ends waits from another thread.
-//! 4. [`MutexGuard`] is a held lock. Dropping it releases; [`unlock`](MutexGuard::unlock) also returns the outcome, a
-//!    [`ReleaseOutcome`]. [`extend`](MutexGuard::extend) extends the lease, with an [`ExtendOutcome`] as its outcome.
-//!    [`detach`](MutexGuard::detach) makes a [`Lease`] of it, for another thread or process:
-//!    [`attach`](Redlock::attach), or as [`SecretText`].
-//! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
-//!    in time that a lock is lost.
-//! 6. The [kind] of a lock is the type parameter of mutex, guard and lease, and chosen where the lock is named.
-//!    [`fenced`](Mutex::fenced) locks have a [`FencingToken`], by which a [`FenceChecker`] or a database refuses late
-//!    writes; [`fair`](Mutex::fair) ones serve programs in the order in which they began to wait.
-//! 7. [`reentrant`](Mutex::reentrant) locks may be locked again by their owner: a thread, or an [`Owner`].
-//! 8. [`Redlock::read_mutex`] and [`Redlock::write_mutex`] are the two sides of a lock of many readers or one writer.
-//! 9. [`Redlock::mutex_set`] is the lock of several names, and [`Redlock::semaphore`] one of which at most k are held
-//!    at once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>` with `K:` [`Kind`](kind::Kind).
-//! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
-//!     [`Phase`] and its [`Cause`].
-//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`] returns the
-//!     [`Holder`] of a lock.
-//! 12. [`Builder::observer`] takes a closure that receives each [`event`], for logs and alarms: also events of nodes,
-//!     and of releases that no call waits for. [`Counters`] count what a client does, for Prometheus.
-//!     [`nodes`](Redlock::nodes) returns the last known state of each node: its [`NodeState`], server, run id and last
-//!     fault.
+//! 4. [`MutexGuard`] is a held lock. Dropping it releases; [`unlock`](MutexGuard::unlock) also
+//!    returns the outcome, a [`ReleaseOutcome`]. [`extend`](MutexGuard::extend) extends the lease,
+//!    with an [`ExtendOutcome`] as its outcome. [`detach`](MutexGuard::detach) makes a [`Lease`] of
+//!    it, for another thread or process: [`attach`](Redlock::attach), or as [`SecretText`].
+//! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and
+//!    [`on_lost`](MutexGuard::on_lost) report in time that a lock is lost.
+//! 6. The [kind] of a lock is the type parameter of mutex, guard and lease, and chosen where the
+//!    lock is named. [`fenced`](Mutex::fenced) locks have a [`FencingToken`], by which a
+//!    [`FenceChecker`] or a database refuses late writes; [`fair`](Mutex::fair) ones serve programs
+//!    in the order in which they began to wait.
+//! 7. [`reentrant`](Mutex::reentrant) locks may be locked again by their owner: a thread, or an
+//!    [`Owner`].
+//! 8. [`Redlock::read_mutex`] and [`Redlock::write_mutex`] are the two sides of a lock of many
+//!    readers or one writer.
+//! 9. [`Redlock::mutex_set`] is the lock of several names, and [`Redlock::semaphore`] one of which
+//!    at most k are held at once. Code for any kind of lock takes `Mutex<K>` or `MutexGuard<K>`
+//!    with `K:` [`Kind`](kind::Kind).
+//! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that
+//!     failed, with its [`Phase`] and its [`Cause`].
+//! 11. [`Builder::label`] names a client, for example by its [`host_label`], and [`Mutex::holder`]
+//!     returns the [`Holder`] of a lock.
+//! 12. [`Builder::observer`] takes a closure that receives each [`event`], for logs and alarms:
+//!     also events of nodes, and of releases that no call waits for. [`Counters`] count what a
+//!     client does, for Prometheus. [`nodes`](Redlock::nodes) returns the last known state of each
+//!     node: its [`NodeState`], server, run id and last fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "13. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
@@ -109,30 +123,36 @@
 //!
 //! # The manual
 //!
-//! * [Choosing](docs::choosing): when to use which lock, what each costs, and what it does not promise.
+//! * [Choosing](docs::choosing): when to use which lock, what each costs, and what it does not
+//!   promise.
 //! * [Operations](docs::operations): nodes, access control, restarts, settings, sizing, errors.
 //! * [TLS](docs::tls): certificates, settings of servers, faults.
-//! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what the nodes hold.
-//! * [Recipes](docs::recipes): cron, workers, SQL, tokio, metrics, a compose file, managed Redis, and the debate about
-//!   Redlock.
-//! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and [what was
-//!   tested](docs::testing) and what was not.
+//! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what
+//!   the nodes hold.
+//! * [Recipes](docs::recipes): cron, workers, SQL, tokio, metrics, a compose file, managed Redis,
+//!   and the debate about Redlock.
+//! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and
+//!   [what was tested](docs::testing) and what was not.
 //!
 //! # Features
 //!
-//! * `embedded`, off by default: the module of that name, a node inside the process for first runs and tests. It brings
-//!   no further dependency. It is not for production.
-//! * `embedded-tls`, off by default: `embedded` and `tls`, and embedded nodes with TLS. It brings rcgen, which makes
-//!   their certificates.
+//! * `embedded`, off by default: the module of that name, a node inside the process for first runs
+//!   and tests. It brings no further dependency. It is not for production.
+//! * `embedded-tls`, off by default: `embedded` and `tls`, and embedded nodes with TLS. It brings
+//!   rcgen, which makes their certificates.
 //! * `tls`, off by default: `rediss://` URLs and [`Tls`](docs::tls). It brings rustls with ring.
-//! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
-//! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
-//!   library that C programs link, [built](docs::operations#the-c-library) by one command.
-//! * `log`, off by default: `event::log`, an observer that writes each event as one line to the crate `log`.
-//! * `metrics`, off by default: `Counters::recorder`, an observer that updates the recorder of the crate `metrics`.
-//!   [`Counters`] and their text for Prometheus need no feature.
-//! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install quorumlock --features
-//!   cli --profile cli` builds. It brings clap, and changes nothing of the library.
+//! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the
+//!   program names none.
+//! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`,
+//!   for a shared or static library that C programs link, [built](docs::operations#the-c-library)
+//!   by one command.
+//! * `log`, off by default: `event::log`, an observer that writes each event as one line to the
+//!   crate `log`.
+//! * `metrics`, off by default: `Counters::recorder`, an observer that updates the recorder of the
+//!   crate `metrics`. [`Counters`] and their text for Prometheus need no feature.
+//! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install
+//!   quorumlock --features cli --profile cli` builds. It brings clap, and changes nothing of the
+//!   library.
 
 // On docs.rs each item of a feature names it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -185,8 +205,8 @@ pub use api::redlock::Redlock;
 pub use api::tls::Tls;
 pub use api::wait::{CancelHandle, Wait};
 pub use api::watchdog::Watchdog;
-/// The crate whose channels [`MutexGuard::lost`] returns and [`Wait::cancelled_by_channel`] takes, for a `select!` of
-/// the right version.
+/// The crate whose channels [`MutexGuard::lost`] returns and [`Wait::cancelled_by_channel`] takes,
+/// for a `select!` of the right version.
 #[doc(no_inline)]
 pub use crossbeam_channel;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};

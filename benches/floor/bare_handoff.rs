@@ -1,8 +1,9 @@
-//! The floor of a hand-off: two bare programs that alternate on one lock, and rely on being exactly two.
+//! The floor of a hand-off: two bare programs that alternate on one lock, and rely on being exactly
+//! two.
 //!
-//! Each has a [`Floor`] and stays subscribed on all nodes. One releases and publishes, in one script, and waits for a
-//! quorum; on the first message from any node the other one takes the lock. Nothing is asked, counted or checked, and
-//! no subscription begins or ends.
+//! Each has a [`Floor`] and stays subscribed on all nodes. One releases and publishes, in one
+//! script, and waits for a quorum; on the first message from any node the other one takes the lock.
+//! Nothing is asked, counted or checked, and no subscription begins or ends.
 
 use crate::floor::{self, Floor};
 use quorumlock::protocol::resp;

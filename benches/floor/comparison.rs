@@ -1,9 +1,9 @@
 //! Contenders measured in turns, and the comparison of their times.
 //!
-//! Other load on a machine changes within seconds. So the contenders take turns of a few dozen operations; many turns
-//! are a round. Times are compared within a round only, where all contenders ran under the same load, and of the ratios
-//! the median counts. Every other round goes through the contenders backwards, so that none of them always follows the
-//! same one.
+//! Other load on a machine changes within seconds. So the contenders take turns of a few dozen
+//! operations; many turns are a round. Times are compared within a round only, where all contenders
+//! ran under the same load, and of the ratios the median counts. Every other round goes through the
+//! contenders backwards, so that none of them always follows the same one.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,8 @@ impl Times {
         self.0.extend(other.0);
     }
 
-    /// The time that this part of all samples does not exceed: 0.5, 0.99, 1.0. Zero when there is none.
+    /// The time that this part of all samples does not exceed: 0.5, 0.99, 1.0. Zero when there is
+    /// none.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -103,8 +104,8 @@ pub(crate) fn interleave(
     all
 }
 
-/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Returns what each of them did in
-/// each round, all turns of a round in one.
+/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Returns what
+/// each of them did in each round, all turns of a round in one.
 pub(crate) fn take_turns<T: Default + Extend<T>>(
     (rounds, turns): (usize, usize),
     contenders: &mut [&mut dyn FnMut() -> T],

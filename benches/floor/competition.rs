@@ -1,8 +1,9 @@
 //! Several programs that want one lock, each with a client of its own.
 //!
-//! Each competitor is this program again, as a child. The children share the client's core, as programs of one machine
-//! do. They record when they had the lock, by the clock that all processes of a machine share. Each competitor's waits,
-//! and how long the lock was free between two of them, follow from that.
+//! Each competitor is this program again, as a child. The children share the client's core, as
+//! programs of one machine do. They record when they had the lock, by the clock that all processes
+//! of a machine share. Each competitor's waits, and how long the lock was free between two of them,
+//! follow from that.
 
 use crate::comparison::Times;
 use crate::competitor::{MARK, Means, now};
@@ -78,7 +79,8 @@ impl Extend<Outcome> for Outcome {
 }
 
 impl Outcome {
-    /// From the beginning of a release to when another competitor has the lock, where that one was waiting by then.
+    /// From the beginning of a release to when another competitor has the lock, where that one was
+    /// waiting by then.
     pub(crate) fn gaps(&self) -> Times {
         let mut gaps = Times::default();
         for pair in self.turns.windows(2) {
@@ -125,7 +127,8 @@ impl Outcome {
         sum / self.turns.len() as f64
     }
 
-    /// Of every start at the same instant: the time until the first competitor had the lock, and its attempts.
+    /// Of every start at the same instant: the time until the first competitor had the lock, and
+    /// its attempts.
     pub(crate) fn firsts(&self) -> (Times, Times) {
         let mut times = Times::default();
         let mut attempts = Times::default();

@@ -1,4 +1,5 @@
-//! A competitor, as a child of this program: runs the workload of its arguments and records when it had the lock.
+//! A competitor, as a child of this program: runs the workload of its arguments and records when it
+//! had the lock.
 
 use crate::bare_handoff::Bare;
 use crate::polling::Polling;
@@ -21,7 +22,8 @@ const RESOURCE: &str = "contention";
 const SECOND: &str = "contention/second";
 /// How many competitors have a permit at once.
 pub(crate) const PERMITS: usize = 3;
-/// Between two starts at the same instant, for each competitor: all of them have had the lock by then.
+/// Between two starts at the same instant, for each competitor: all of them have had the lock by
+/// then.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// How a competitor takes the lock, and learns that it is free.
@@ -157,7 +159,8 @@ fn report([wanted, had, released, attempts]: [u64; 4]) {
     println!("{wanted} {had} {released} {attempts}");
 }
 
-/// Takes the lock, holds it for so long and releases it. Returns when it was acquired and when released.
+/// Takes the lock, holds it for so long and releases it. Returns when it was acquired and when
+/// released.
 type TakeTurn = dyn Fn(Duration) -> Result<[u64; 2]> + Send + Sync;
 
 /// A competitor that uses the library.

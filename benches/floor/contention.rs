@@ -1,8 +1,9 @@
 //! Contention: several [programs](crate::competition) want one lock.
 //!
-//! Two settings take turns: with release notifications, and without, where a waiter gets the lock only by the delay
-//! between attempts. Two competitors are also compared with two [bare programs](crate::bare_handoff): a hand-off takes
-//! a release, a notification and an attempt, and so more than an attempt alone.
+//! Two settings take turns: with release notifications, and without, where a waiter gets the lock
+//! only by the delay between attempts. Two competitors are also compared with two [bare
+//! programs](crate::bare_handoff): a hand-off takes a release, a notification and an attempt, and
+//! so more than an attempt alone.
 
 use crate::Setting;
 use crate::comparison::{self, interleave, take_turns};
@@ -163,7 +164,8 @@ fn rows_of(
     ]
 }
 
-/// A bare program's hand-off as a ratio to an uncontended lock, and the library's as a ratio to that.
+/// A bare program's hand-off as a ratio to an uncontended lock, and the library's as a ratio to
+/// that.
 fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) -> Vec<Row> {
     let gap = |what: &str, part: f64| {
         Row::ratio(

@@ -1,7 +1,8 @@
 //! Cost: what a pair takes that can be counted, by one thread once it has warmed up.
 //!
-//! Allocations are counted here. System calls and instructions are counted by a tool that watches a child ([`probe`]),
-//! in a short run and a long one: the difference is the pairs', and what starting up took drops out.
+//! Allocations are counted here. System calls and instructions are counted by a tool that watches a
+//! child ([`probe`]), in a short run and a long one: the difference is the pairs', and what
+//! starting up took drops out.
 
 use crate::comparison::{Spread, repeat};
 use crate::probe::{self, Subject};
@@ -57,7 +58,8 @@ fn allocations(addresses: &[SocketAddr], pairs: usize, is_fresh: bool) -> Row {
         let made = ALLOCATOR.stats() - before;
         (made.allocations + made.reallocations) as f64 / pairs as f64
     };
-    // In several runs: buffers grow to their size at first, and an operation that fails on a busy machine reports why.
+    // In several runs: buffers grow to their size at first, and an operation that fails on a busy
+    // machine reports why.
     let runs = Spread::of((0..9).map(|_| count()));
     let (what, most) = if is_fresh {
         (", with a fresh Mutex", 1.0)
@@ -140,8 +142,8 @@ fn live() -> f64 {
     stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }
 
-/// Stopped at each call, the program finds more answers in each poll than it does when left alone, and polls less
-/// often.
+/// Stopped at each call, the program finds more answers in each poll than it does when left alone,
+/// and polls less often.
 fn system_calls_one_by_one(watch: &Watch<'_>) -> Row {
     let what = "system calls a pair, 1 thread, stopped at each";
     if !runs("strace", &["-f", "-c", "-o", "/dev/null", "true"]) {
@@ -255,8 +257,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What one pair of the library and one of the floor take. `tool` is a command line that writes to a file, and
-    /// `read` reads the counts in it.
+    /// What one pair of the library and one of the floor take. `tool` is a command line that writes
+    /// to a file, and `read` reads the counts in it.
     fn both(
         &self,
         tool: impl Fn(&str) -> Vec<String>,

@@ -1,7 +1,7 @@
 //! Distant nodes: a pair through [proxies](crate::proxy) that delay all bytes.
 //!
-//! With a long round trip, a command that waits for another thread's to be answered waits for long. Both contenders use
-//! the same proxies.
+//! With a long round trip, a command that waits for another thread's to be answered waits for long.
+//! Both contenders use the same proxies.
 
 use crate::Setting;
 use crate::comparison::take_turns;

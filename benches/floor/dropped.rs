@@ -1,4 +1,5 @@
-//! Drop instead of unlock: what a pair takes where the guard is dropped, which waits for no answer to the release.
+//! Drop instead of unlock: what a pair takes where the guard is dropped, which waits for no answer
+//! to the release.
 
 use crate::Setting;
 use crate::comparison::take_turns;

@@ -1,7 +1,8 @@
-//! Durable nodes: servers that write each change to the disk before they answer (`appendfsync always`).
+//! Durable nodes: servers that write each change to the disk before they answer (`appendfsync
+//! always`).
 //!
-//! A server writes once for all commands that it finds on its connections at the same time. Bytes that arrive together
-//! share the write.
+//! A server writes once for all commands that it finds on its connections at the same time. Bytes
+//! that arrive together share the write.
 
 use crate::Setting;
 use crate::comparison::{Spread, take_turns};

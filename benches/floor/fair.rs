@@ -1,4 +1,5 @@
-//! Fair locks: what the order costs a lock that no other program wants, against a plain lock on the same nodes.
+//! Fair locks: what the order costs a lock that no other program wants, against a plain lock on the
+//! same nodes.
 
 use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave};

@@ -1,4 +1,5 @@
-//! Fenced locks: what the number costs, against a plain lock on the same nodes, alone and with a competitor.
+//! Fenced locks: what the number costs, against a plain lock on the same nodes, alone and with a
+//! competitor.
 
 use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave};
@@ -33,8 +34,8 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         .collect()
 }
 
-/// Pairs of both kinds in turns; where there is a competitor, it takes both locks in turns as well, from a client of
-/// its own.
+/// Pairs of both kinds in turns; where there is a competitor, it takes both locks in turns as well,
+/// from a client of its own.
 fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Plan) -> Vec<Row> {
     let addresses = servers.addresses(nodes);
     let mutexes = |client| {

@@ -1,9 +1,10 @@
-//! The floor: the bare program that nothing with the same effect can undercut without sharing the wire.
+//! The floor: the bare program that nothing with the same effect can undercut without sharing the
+//! wire.
 //!
-//! One non-blocking socket per node and bytes that were built before. A turn is: send to all, poll, receive what is
-//! ready, until a quorum has answered. The answers of stragglers are received on the way, whenever a poll finds them.
-//! No allocation, no clock, no error handling worth the name; a token is used again and again, which no lock may do.
-//! Each thread has a floor of its own.
+//! One non-blocking socket per node and bytes that were built before. A turn is: send to all, poll,
+//! receive what is ready, until a quorum has answered. The answers of stragglers are received on
+//! the way, whenever a poll finds them. No allocation, no clock, no error handling worth the name;
+//! a token is used again and again, which no lock may do. Each thread has a floor of its own.
 //!
 //! A node that is far behind is left out, as the library leaves it out after a while.
 
@@ -48,7 +49,8 @@ impl Floor {
         Floor::with(addresses, take, release)
     }
 
-    /// Connects, and publishes this digit with each release, on the channel that is named as the lock.
+    /// Connects, and publishes this digit with each release, on the channel that is named as the
+    /// lock.
     pub(crate) fn publishing(addresses: &[SocketAddr], resource: &str, owner: u8) -> Floor {
         let (take, _) = requests(resource, owner);
         let mut release = Vec::new();

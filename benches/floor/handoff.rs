@@ -1,7 +1,7 @@
 //! Hand-off: eight threads want one resource, and each holds it for a millisecond.
 //!
-//! The floor here is a retry loop, as lock libraries have one, with delays that were tuned for just this load. It knows
-//! nothing of the other threads: each has its own connections.
+//! The floor here is a retry loop, as lock libraries have one, with delays that were tuned for just
+//! this load. It knows nothing of the other threads: each has its own connections.
 
 use crate::Setting;
 use crate::comparison::{Spread, Times, take_turns};
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const NODES: usize = 5;
 const THREADS: usize = 8;
 const HELD: Duration = Duration::from_millis(1);
-/// The floor sleeps a random part of this after a lost attempt. From 1 ms to 9 ms it makes little difference to the
-/// number of acquisitions; less takes more commands, and more makes longer waits.
+/// The floor sleeps a random part of this after a lost attempt. From 1 ms to 9 ms it makes little
+/// difference to the number of acquisitions; less takes more commands, and more makes longer waits.
 const JITTER: Duration = Duration::from_micros(2500);
 
 /// One thread of a contender.

@@ -1,7 +1,8 @@
 //! Latency: how long one thread waits for a lock and for its release.
 //!
-//! Healthy nodes are measured against the floor. With nodes that hang or are gone, the library is measured against
-//! itself on healthy nodes as well, in turns with them: what the disturbance costs.
+//! Healthy nodes are measured against the floor. With nodes that hang or are gone, the library is
+//! measured against itself on healthy nodes as well, in turns with them: what the disturbance
+//! costs.
 
 use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave, repeat};

@@ -25,13 +25,14 @@ pub(crate) fn sleeping_client(nodes: &[SocketAddr]) -> Redlock {
         .expect("a client")
 }
 
-/// A lock of the client. It lasts as long as a client permits by default, so that nothing here ends it by time.
+/// A lock of the client. It lasts as long as a client permits by default, so that nothing here ends
+/// it by time.
 pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
     client.mutex(resource).ttl(Duration::from_secs(60))
 }
 
-/// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any other error is one of
-/// the benches themselves.
+/// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any
+/// other error is one of the benches themselves.
 pub(crate) fn lock<K: Kind>(mutex: &Mutex<K>) -> Option<MutexGuard<K>> {
     taken(mutex.lock())
 }

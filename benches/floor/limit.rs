@@ -1,9 +1,9 @@
 //! The limit: what one thread reaches that has many pairs in flight on one connection per node.
 //!
-//! No library that returns results to waiting threads can reach it: no thread is woken here. All nodes get the same
-//! requests in the same order, so that a request is decided when a quorum of nodes has answered so many: the decided
-//! ones are a count. What is decided is followed at once, a lock by its release, a release by the next lock, with one
-//! write per node.
+//! No library that returns results to waiting threads can reach it: no thread is woken here. All
+//! nodes get the same requests in the same order, so that a request is decided when a quorum of
+//! nodes has answered so many: the decided ones are a count. What is decided is followed at once, a
+//! lock by its release, a release by the next lock, with one write per node.
 
 use crate::floor::{Answers, connect, requests};
 use rustix::event::{PollFd, PollFlags, poll};

@@ -1,8 +1,9 @@
 //! The machine: which process runs on which core, and how the report describes it.
 //!
-//! Every section is measured in two placements. Free, client and servers run on any core, as a user has them: sometimes
-//! they share a core and sometimes not, and figures have two values. Pinned, the client has one core and the servers
-//! have all others: figures are stable, and a client that polls takes nothing from the servers.
+//! Every section is measured in two placements. Free, client and servers run on any core, as a user
+//! has them: sometimes they share a core and sometimes not, and figures have two values. Pinned,
+//! the client has one core and the servers have all others: figures are stable, and a client that
+//! polls takes nothing from the servers.
 
 use crate::server::find_binary;
 use std::fs;
@@ -26,8 +27,8 @@ impl Cores {
         }
     }
 
-    /// One core for the client, which the calling thread moves to, and the others for the servers. `None` where there
-    /// is but one core, or no way to choose.
+    /// One core for the client, which the calling thread moves to, and the others for the servers.
+    /// `None` where there is but one core, or no way to choose.
     pub(crate) fn pinned() -> Option<Cores> {
         let before = allowed();
         let (&client, servers) = before
@@ -42,7 +43,8 @@ impl Cores {
         Some(cores)
     }
 
-    /// Starts servers, or threads that simulate the network: what is started inside runs on the servers' cores.
+    /// Starts servers, or threads that simulate the network: what is started inside runs on the
+    /// servers' cores.
     pub(crate) fn for_servers<R>(&self, start: impl FnOnce() -> R) -> R {
         // A child inherits the cores of the thread that starts it.
         run_on(&self.servers);
@@ -76,8 +78,9 @@ pub(crate) fn load() -> String {
     line.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// Whether other programs keep the machine busy. Rates then depend on how cores are shared with other programs, and so
-/// on the number of threads that are awake; ratios of latencies and of processor time stay valid.
+/// Whether other programs keep the machine busy. Rates then depend on how cores are shared with
+/// other programs, and so on the number of threads that are awake; ratios of latencies and of
+/// processor time stay valid.
 pub(crate) fn is_busy(load: &str) -> bool {
     load.parse().is_ok_and(|load: f64| load > 1.0)
 }

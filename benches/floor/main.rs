@@ -10,18 +10,21 @@
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
 //! ```
 //!
-//! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one non-blocking socket per
-//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times depend more on the
-//! machine than on the library. So nothing here is judged by them: the library and its floor run in turns, chunk by
-//! chunk, in one run; a figure is the ratio of the two within a round, and its median over the rounds with the least
-//! and the most ([`comparison`]). The floor also runs against itself: what that ratio is away from 1 is noise.
+//! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one
+//! non-blocking socket per node, that sends, polls and receives until a quorum has answered
+//! ([`floor`]). Absolute times depend more on the machine than on the library. So nothing here is
+//! judged by them: the library and its floor run in turns, chunk by chunk, in one run; a figure is
+//! the ratio of the two within a round, and its median over the rounds with the least and the most
+//! ([`comparison`]). The floor also runs against itself: what that ratio is away from 1 is noise.
 //!
-//! There is a table for each [placement](machine), the free one first. The servers are started by this program on free
-//! ports, and end with it.
+//! There is a table for each [placement](machine), the free one first. The servers are started by
+//! this program on free ports, and end with it.
 //!
-//! The goals in the table are those the library was built to. A goal that is missed is marked and fails nothing.
+//! The goals in the table are those the library was built to. A goal that is missed is marked and
+//! fails nothing.
 
-// A program of its own, that prints, and that has nothing better to do on a failure than to end with it.
+// A program of its own, that prints, and that has nothing better to do on a failure than to end
+// with it.
 #![allow(
     clippy::expect_used,
     clippy::print_stderr,

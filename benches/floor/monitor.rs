@@ -7,11 +7,12 @@ use std::thread;
 
 /// What the server reports for a command that a script runs: `1700000000.000000 [0 lua] "set" …`.
 const BY_A_SCRIPT: &str = " lua] ";
-/// What a client asks once a second, and on each new connection, however often it wants a lock: a look at the node.
+/// What a client asks once a second, and on each new connection, however often it wants a lock: a
+/// look at the node.
 const LOOK: [&str; 3] = ["\"INFO\"", "\"TIME\"", "\"quorumlock-node:"];
 
-/// Does something. Returns the result, and how many commands but looks clients have sent to the server meanwhile.
-/// Costs the server time: rates are not to be measured inside.
+/// Does something. Returns the result, and how many commands but looks clients have sent to the
+/// server meanwhile. Costs the server time: rates are not to be measured inside.
 pub(crate) fn commands_during<R>(server: &Server, action: impl FnOnce() -> R) -> (R, usize) {
     let mut stream = TcpStream::connect(server.address()).expect("a server");
     stream

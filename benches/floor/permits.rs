@@ -1,7 +1,8 @@
-//! Permits: how many pairs a second threads reach that share k of them, against k threads with a lock each.
+//! Permits: how many pairs a second threads reach that share k of them, against k threads with a
+//! lock each.
 //!
-//! As many threads as permits; more threads than permits, of one client; and clients of several threads each, as
-//! programs that crowd a semaphore are.
+//! As many threads as permits; more threads than permits, of one client; and clients of several
+//! threads each, as programs that crowd a semaphore are.
 
 use crate::Setting;
 use crate::comparison::take_turns;

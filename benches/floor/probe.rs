@@ -1,7 +1,8 @@
-//! The probe: this program again, as a child that does nothing but lock and unlock, for a tool to watch.
+//! The probe: this program again, as a child that does nothing but lock and unlock, for a tool to
+//! watch.
 //!
-//! `floor --probe library 1 1000 127.0.0.1:6379 …` does a thousand pairs on one thread. It is also what to run under a
-//! profiler, with servers of one's own.
+//! `floor --probe library 1 1000 127.0.0.1:6379 …` does a thousand pairs on one thread. It is also
+//! what to run under a profiler, with servers of one's own.
 
 use crate::comparison::repeat;
 use crate::floor::Floor;
@@ -20,7 +21,8 @@ pub(crate) enum Subject {
     Library,
 }
 
-/// What to run: a tool with its arguments, then this program as a probe. Each thread does so many pairs.
+/// What to run: a tool with its arguments, then this program as a probe. Each thread does so many
+/// pairs.
 pub(crate) fn command(
     tool: &[&str],
     subject: Subject,

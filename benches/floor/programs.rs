@@ -1,7 +1,9 @@
-//! Waiting at scale: what it costs that many programs want one lock, of each kind, beside those that fail or poll.
+//! Waiting at scale: what it costs that many programs want one lock, of each kind, beside those
+//! that fail or poll.
 //!
-//! The [programs](crate::competition) are the contention section's. Settings that are compared take turns. With
-//! `n` programs in turn, each waits for all others: the longest wait is compared with `n` turns of that run.
+//! The [programs](crate::competition) are the contention section's. Settings that are compared take
+//! turns. With `n` programs in turn, each waits for all others: the longest wait is compared with
+//! `n` turns of that run.
 
 use crate::Setting;
 use crate::comparison::{Spread, take_turns};
@@ -18,14 +20,16 @@ const NODES: usize = 3;
 const HELD: Duration = Duration::from_millis(1);
 /// How many programs want one lock, and how long one of them may wait at the most, in turns of all.
 const MANY: [(usize, f64); 4] = [(8, 2.0), (50, 1.6), (200, 1.6), (500, 1.7)];
-/// The programs of the settings in which some fail, and of those that are compared with programs that poll.
+/// The programs of the settings in which some fail, and of those that are compared with programs
+/// that poll.
 const SOME: usize = 50;
 const EACH: usize = 2;
 /// A lock lasts as long as a client permits by default, so that nothing ends it by time.
 const TTL: Duration = Duration::from_secs(60);
 /// The lock of a program that may be killed while it holds it: many turns long.
 const SHORT_TTL: Duration = Duration::from_millis(250);
-/// Queues that are left on the nodes are counted so long after a run: releases in flight have arrived.
+/// Queues that are left on the nodes are counted so long after a run: releases in flight have
+/// arrived.
 const SETTLED: Duration = Duration::from_secs(1);
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {

@@ -1,8 +1,10 @@
-//! A network with a long round trip: a proxy for each node, that holds all bytes for half of it in each direction.
+//! A network with a long round trip: a proxy for each node, that holds all bytes for half of it in
+//! each direction.
 //!
-//! One thread serves the proxies of all nodes, on the servers' cores. Bytes keep their order, and a pause in what one
-//! connection reads holds up no other. What is held is bounded: a connection with too much in flight is not read from
-//! until some of it has been passed on. Only the handshake of a connection takes no time.
+//! One thread serves the proxies of all nodes, on the servers' cores. Bytes keep their order, and a
+//! pause in what one connection reads holds up no other. What is held is bounded: a connection with
+//! too much in flight is not read from until some of it has been passed on. Only the handshake of a
+//! connection takes no time.
 
 use crate::Setting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -129,8 +131,8 @@ impl Network {
         }
     }
 
-    /// Waits until there is something to accept, to receive or to pass on. Returns what can be accepted and received:
-    /// each listener, then both ends of each passage.
+    /// Waits until there is something to accept, to receive or to pass on. Returns what can be
+    /// accepted and received: each listener, then both ends of each passage.
     fn poll(&self, now: Instant) -> Vec<bool> {
         let mut descriptors: Vec<PollFd<'_>> = self
             .listeners
@@ -176,7 +178,8 @@ impl Passage {
         })
     }
 
-    /// What is polled at each end: input while there is room for it, output where a piece could not be passed on.
+    /// What is polled at each end: input while there is room for it, output where a piece could not
+    /// be passed on.
     fn interests(&self, now: Instant) -> [PollFd<'_>; 2] {
         [0, 1].map(|end| {
             let mut flags = PollFlags::empty();
@@ -191,7 +194,8 @@ impl Passage {
         })
     }
 
-    /// When the next piece of each direction is to be passed on. What is overdue waits for its end and not for a time.
+    /// When the next piece of each direction is to be passed on. What is overdue waits for its end
+    /// and not for a time.
     fn due(&self, now: Instant) -> impl Iterator<Item = Instant> {
         self.held
             .iter()

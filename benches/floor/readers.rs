@@ -1,4 +1,5 @@
-//! Read-write locks: what readers gain by sharing, against a plain lock that each of them takes alone.
+//! Read-write locks: what readers gain by sharing, against a plain lock that each of them takes
+//! alone.
 
 use crate::Setting;
 use crate::library;

@@ -1,6 +1,7 @@
 //! Re-entry: what it takes to take a lock again that the thread holds, and to end that level.
 //!
-//! It sends nothing, so there is no floor of system calls. The time is spent on a table, two clocks and a mutex.
+//! It sends nothing, so there is no floor of system calls. The time is spent on a table, two clocks
+//! and a mutex.
 
 use crate::comparison::{Spread, repeat};
 use crate::servers::Servers;

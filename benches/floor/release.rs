@@ -1,7 +1,8 @@
-//! The release of a bare program: compare and delete, and perhaps a message to one that waits. The library's own looks
-//! at the queue of the lock as well.
+//! The release of a bare program: compare and delete, and perhaps a message to one that waits. The
+//! library's own looks at the queue of the lock as well.
 
-/// `KEYS[1]` the lock, `ARGV[1]` the token, `ARGV[2]` a channel and `ARGV[3]` a message, or neither. Returns 1 or 0.
+/// `KEYS[1]` the lock, `ARGV[1]` the token, `ARGV[2]` a channel and `ARGV[3]` a message, or
+/// neither. Returns 1 or 0.
 pub(crate) const SCRIPT: &str = "local ours = redis.call('GET', KEYS[1]) == ARGV[1]\n\
     if ours then redis.call('DEL', KEYS[1]) end\n\
     if ours and ARGV[2] then redis.call('PUBLISH', ARGV[2], ARGV[3]) end\n\

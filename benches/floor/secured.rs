@@ -1,7 +1,8 @@
-//! Secured: what TLS adds to a pair, what a handshake takes, and what handshakes cost threads that do not need them.
+//! Secured: what TLS adds to a pair, what a handshake takes, and what handshakes cost threads that
+//! do not need them.
 //!
-//! Plain servers and servers with TLS take turns. The certificates are issued here, so that this section needs the
-//! feature `embedded-tls`, which brings what issues them.
+//! Plain servers and servers with TLS take turns. The certificates are issued here, so that this
+//! section needs the feature `embedded-tls`, which brings what issues them.
 
 use crate::Setting;
 use crate::table::Row;
@@ -217,7 +218,8 @@ mod with_tls {
             .goal(Goal::ValueAtMost(4.1))
     }
 
-    /// Processor time of the client for a connection that is closed and made again, without what a plain one takes.
+    /// Processor time of the client for a connection that is closed and made again, without what a
+    /// plain one takes.
     fn handshakes(
         setting: &Setting,
         certificates: &Certificates,
@@ -283,7 +285,8 @@ mod with_tls {
         }
     }
 
-    /// How much longer the slowest pair of another thread takes while five nodes are connected to anew, in full.
+    /// How much longer the slowest pair of another thread takes while five nodes are connected to
+    /// anew, in full.
     fn returning(setting: &Setting, certificates: &Certificates) -> Row {
         let servers = certificates.servers(setting, 2 * RETURNING + 1);
         let client = certificates.client(&servers);

@@ -65,7 +65,8 @@ impl Servers {
         }
     }
 
-    /// How many commands the servers have run so far, commands of scripts included, and how many of them clients sent.
+    /// How many commands the servers have run so far, commands of scripts included, and how many of
+    /// them clients sent.
     pub(crate) fn commands(&self) -> (f64, f64) {
         let mut run = 0.0;
         let mut sent = 0.0;

@@ -1,11 +1,14 @@
-//! Strict rounds: the least that shares one connection set among threads and returns each result to its own thread.
+//! Strict rounds: the least that shares one connection set among threads and returns each result to
+//! its own thread.
 //!
-//! Threads submit bytes under a lock that no system call happens under. One of them leads: it takes all that was
-//! submitted as a batch, writes once to each node, and reads until a quorum has decided every request of the batch.
-//! Then it stores each verdict in its thread's atomic and wakes that thread, which takes no lock on its way out. The
-//! next leader is the first of those whose requests wait for the next batch. A batch never overlaps another one.
+//! Threads submit bytes under a lock that no system call happens under. One of them leads: it takes
+//! all that was submitted as a batch, writes once to each node, and reads until a quorum has
+//! decided every request of the batch. Then it stores each verdict in its thread's atomic and wakes
+//! that thread, which takes no lock on its way out. The next leader is the first of those whose
+//! requests wait for the next batch. A batch never overlaps another one.
 //!
-//! As for the [floor](crate::floor), bytes are prebuilt, and there is no clock, no deadline and no retry.
+//! As for the [floor](crate::floor), bytes are prebuilt, and there is no clock, no deadline and no
+//! retry.
 
 use crate::comparison::{Pair, timed};
 use crate::floor::{self, Answers, MOST_NODES, TIME_LIMIT};
@@ -204,8 +207,8 @@ impl Exchange {
         }
     }
 
-    /// Waits until one of the nodes that have not answered everything is ready, and receives. False when nothing came
-    /// for a long time.
+    /// Waits until one of the nodes that have not answered everything is ready, and receives. False
+    /// when nothing came for a long time.
     fn receive(&mut self) -> bool {
         let mut ready = [false; MOST_NODES];
         {
@@ -236,7 +239,8 @@ impl Exchange {
         true
     }
 
-    /// Stores the verdicts, and wakes the threads. Unparking the leader itself would take a system call later.
+    /// Stores the verdicts, and wakes the threads. Unparking the leader itself would take a system
+    /// call later.
     fn answer(&mut self) {
         let quorum = self.nodes.len() / 2 + 1;
         let leader = thread::current().id();

@@ -1,9 +1,10 @@
 //! Throughput: how many pairs a second threads reach that each lock a resource of their own.
 //!
-//! The library's threads share one client. The floor's threads have a connection set each, as a pool would give them.
-//! [Strict rounds](crate::strict) share one connection set as the library does, with prebuilt bytes. The
-//! [limit](crate::limit) has as many pairs in flight as there are threads, on one thread on which no other waits. Few
-//! threads could also have a client of the library each: what sharing one brings or costs.
+//! The library's threads share one client. The floor's threads have a connection set each, as a
+//! pool would give them. [Strict rounds](crate::strict) share one connection set as the library
+//! does, with prebuilt bytes. The [limit](crate::limit) has as many pairs in flight as there are
+//! threads, on one thread on which no other waits. Few threads could also have a client of the
+//! library each: what sharing one brings or costs.
 
 use crate::Setting;
 use crate::comparison::{Spread, take_turns};
@@ -207,7 +208,8 @@ fn rows(all: &Contenders, bound: Option<f64>) -> Vec<Row> {
     rows
 }
 
-/// With nodes that hang or are gone: against the floor on the same nodes, and the library on healthy ones.
+/// With nodes that hang or are gone: against the floor on the same nodes, and the library on
+/// healthy ones.
 fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);

@@ -1,4 +1,5 @@
-//! One program that waits: for many locks at once, for a short time again and again, beside a stranger's messages.
+//! One program that waits: for many locks at once, for a short time again and again, beside a
+//! stranger's messages.
 
 use crate::Setting;
 use crate::library::{self, client};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A time between two messages that makes a thousand of them in a second, with what it takes to send one.
+/// A time between two messages that makes a thousand of them in a second, with what it takes to
+/// send one.
 const PAUSE: Duration = Duration::from_micros(940);
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {

@@ -6,8 +6,8 @@
 //! curl http://127.0.0.1:9187/metrics
 //! ```
 //!
-//! `dashboard.json` in this folder is a dashboard for Grafana, and `alerts.yml` has alert rules for Prometheus. A test
-//! checks that every series in them exists.
+//! `dashboard.json` in this folder is a dashboard for Grafana, and `alerts.yml` has alert rules for
+//! Prometheus. A test checks that every series in them exists.
 
 #![allow(clippy::print_stdout)]
 

@@ -43,7 +43,8 @@ impl Counter {
     }
 }
 
-/// Numbers of equal length cover each other wholly: the second write wins, and what the first one added is lost.
+/// Numbers of equal length cover each other wholly: the second write wins, and what the first one
+/// added is lost.
 fn line(number: u64) -> String {
     format!("{number:>20}\n")
 }

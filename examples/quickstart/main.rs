@@ -5,13 +5,13 @@
 //! cargo run --release --example quickstart -- URL URL URL    on yours, which it does not harm
 //! ```
 //!
-//! Eight threads add 1 to the number in a file: read, add, write. Unless each of them is alone with the file meanwhile,
-//! one overwrites what another has written, and the sum is wrong in the end. While they work, one node hangs, another
-//! one dies, and both come back.
+//! Eight threads add 1 to the number in a file: read, add, write. Unless each of them is alone with
+//! the file meanwhile, one overwrites what another has written, and the sum is wrong in the end.
+//! While they work, one node hangs, another one dies, and both come back.
 //!
-//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file, and [`report`] shows
-//! how it went. The exit code is 0 when no update was lost, 1 when one was, 2 when it could not be tried, and 130 after
-//! Ctrl-C. Nothing stays behind in any case.
+//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file,
+//! and [`report`] shows how it went. The exit code is 0 when no update was lost, 1 when one was, 2
+//! when it could not be tried, and 130 after Ctrl-C. Nothing stays behind in any case.
 
 #![allow(
     unreachable_pub,
@@ -156,14 +156,16 @@ fn tell(
 }
 
 fn client(nodes: &Nodes) -> quorumlock::Result<Redlock> {
-    // No lock here lasts longer. A node that comes back without its keys counts again when that has passed.
+    // No lock here lasts longer. A node that comes back without its keys counts again when that has
+    // passed.
     Redlock::builder()
         .nodes(nodes.urls())
         .max_ttl(Duration::from_secs(10))
         .build()
 }
 
-/// Cancels every wait for a lock, and wakes this thread, which sleeps between the parts of the story.
+/// Cancels every wait for a lock, and wakes this thread, which sleeps between the parts of the
+/// story.
 fn on_ctrl_c(stop: &CancelHandle) -> Result<(), ctrlc::Error> {
     let stop = stop.clone();
     let teller = thread::current();

@@ -1,4 +1,5 @@
-//! Something to lock on: server processes if there is a server to run, embedded nodes if not, or the user's own nodes.
+//! Something to lock on: server processes if there is a server to run, embedded nodes if not, or
+//! the user's own nodes.
 
 #[cfg(unix)]
 #[path = "../../tests/it/support/server.rs"]
@@ -99,8 +100,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Starts a dead node again, at the same address and without its keys. Clients that have met it do not count its
-    /// votes until all that it has forgotten has ended.
+    /// Starts a dead node again, at the same address and without its keys. Clients that have met it
+    /// do not count its votes until all that it has forgotten has ended.
     pub fn revive(&mut self, index: usize) -> io::Result<()> {
         match self {
             Nodes::Embedded(nodes) => nodes[index].revive(),

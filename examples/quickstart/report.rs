@@ -5,7 +5,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// Writes to standard output what happens, and remembers it for the verdict. A closed output is no error.
+/// Writes to standard output what happens, and remembers it for the verdict. A closed output is no
+/// error.
 pub struct Report {
     began: Instant,
     parts: Vec<Part>,

@@ -1,19 +1,21 @@
-//! One call that wants the lock, among nodes that answer what they like, when they like, on a clock that goes on as it
-//! likes.
+//! One call that wants the lock, among nodes that answer what they like, when they like, on a clock
+//! that goes on as it likes.
 //!
-//! Input: the number of nodes and the config, then what happens until the bytes are used up. Beside the machine runs a
-//! model that knows the rules of the specification and shares nothing with the code but the types of its arguments:
-//! votes are counted in arrays, times are numbers. Rules:
-//! 1. Won if, and only if, a quorum granted and the clock is before the lease's end; that end counts from the
-//!    attempt's start.
-//! 2. Each attempt has a token of its own. Before the next attempt, and before the end if it is not won, every node
-//!    that the lost one may have reached and that has not refused it is asked to undo it, and no other node is.
-//! 3. An attempt may be answered for the node timeout, and not beyond the lease's end or the caller's deadline.
-//! 4. A wait lasts between the shortest and the longest delay, less only where the caller's deadline comes first, and
-//!    never goes beyond that.
-//! 5. One attempt is one; a deadline that has come, or a cluster that was away for as long as is waited for it, ends
-//!    it, and nothing else does. The result distinguishes a held lock, too few answers, and a quorum that came
-//!    too late.
+//! Input: the number of nodes and the config, then what happens until the bytes are used up. Beside
+//! the machine runs a model that knows the rules of the specification and shares nothing with the
+//! code but the types of its arguments: votes are counted in arrays, times are numbers. Rules:
+//! 1. Won if, and only if, a quorum granted and the clock is before the lease's end; that end
+//!    counts from the attempt's start.
+//! 2. Each attempt has a token of its own. Before the next attempt, and before the end if it is not
+//!    won, every node that the lost one may have reached and that has not refused it is asked to
+//!    undo it, and no other node is.
+//! 3. An attempt may be answered for the node timeout, and not beyond the lease's end or the
+//!    caller's deadline.
+//! 4. A wait lasts between the shortest and the longest delay, less only where the caller's
+//!    deadline comes first, and never goes beyond that.
+//! 5. One attempt is one; a deadline that has come, or a cluster that was away for as long as is
+//!    waited for it, ends it, and nothing else does. The result distinguishes a held lock, too few
+//!    answers, and a quorum that came too late.
 //! 6. A cancelled call ends so, unless it had ended. What has ended stays ended, in the same way.
 
 use super::Input;

@@ -1,19 +1,20 @@
 //! Bytes from a server that may send anything, cut by a network that may cut anywhere.
 //!
 //! Input: [`Cuts`], then the bytes. Rules:
-//! 1. Fed in pieces, the bytes mean what they mean in one piece: the same replies, then the same error or the same
-//!    rest.
-//! 2. A reply consumes what it is made of: no byte beyond the buffer, and no byte less or more decides what it
-//!    contains.
-//! 3. Every reply can be read to its leaves, and written again it is the very bytes that it was read from. Strict
-//!    parsing has one spelling for everything.
+//! 1. Fed in pieces, the bytes mean what they mean in one piece: the same replies, then the same
+//!    error or the same rest.
+//! 2. A reply consumes what it is made of: no byte beyond the buffer, and no byte less or more
+//!    decides what it contains.
+//! 3. Every reply can be read to its leaves, and written again it is the very bytes that it was
+//!    read from. Strict parsing has one spelling for everything.
 //! 4. What waits for more bytes does not wait for ever: no buffer outgrows the limits.
 
 use super::{Cuts, Input, Tree};
 use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{Decoder, MAX_BULK, MAX_REPLY};
 
-/// More than this is never waited on: a reply one byte short of its limit, and a bulk string that reaches beyond it.
+/// More than this is never waited on: a reply one byte short of its limit, and a bulk string that
+/// reaches beyond it.
 const MOST_INCOMPLETE: usize = MAX_REPLY + MAX_BULK + 2;
 
 /// What bytes amount to: the length and meaning of each reply, then why it ended.

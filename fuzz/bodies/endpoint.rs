@@ -1,11 +1,14 @@
 //! Any text in the place of a node's URL.
 //!
-//! Input: bytes, read as a URL (what is not UTF-8 becomes so), and written into a URL percent-encoded. Rules:
+//! Input: bytes, read as a URL (what is not UTF-8 becomes so), and written into a URL
+//! percent-encoded. Rules:
 //! 1. Reading never panics.
-//! 2. Nothing that is shown, of a result or an error, depends on user or password: with other letters in their places,
-//!    and for a result with quite another password, the very same is shown. So no part of them can be in it.
-//! 3. A result contains all that there is to know: written as a URL again, it is read as the same. The address is also
-//!    what an operator would write: what is shown of it, with a scheme before it, leads to the same place.
+//! 2. Nothing that is shown, of a result or an error, depends on user or password: with other
+//!    letters in their places, and for a result with quite another password, the very same is
+//!    shown. So no part of them can be in it.
+//! 3. A result contains all that there is to know: written as a URL again, it is read as the same.
+//!    The address is also what an operator would write: what is shown of it, with a scheme before
+//!    it, leads to the same place.
 //! 4. Every byte can be written: percent-encoded in a password or a path, it comes back as it was.
 
 use quorumlock::protocol::endpoint::{Address, Endpoint, EndpointError};
@@ -92,8 +95,9 @@ fn shown(parsed: &Result<Endpoint, EndpointError>) -> String {
     }
 }
 
-/// The URL with other letters in user and password. Only letters that are no hexadecimal digits, which mean
-/// nothing but themselves wherever they are, so that the URL is as right or wrong as before, and in the same way.
+/// The URL with other letters in user and password. Only letters that are no hexadecimal digits,
+/// which mean nothing but themselves wherever they are, so that the URL is as right or wrong as
+/// before, and in the same way.
 fn disguised(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url.rfind('@').unwrap_or(0).max(start);

@@ -1,9 +1,10 @@
-//! What the fuzz targets do with an input. The ordinary tests compile these files too and run them on inputs of their
-//! own (`tests/it/fuzz_bodies.rs`), so that they cannot rot between two fuzzing runs.
+//! What the fuzz targets do with an input. The ordinary tests compile these files too and run them
+//! on inputs of their own (`tests/it/fuzz_bodies.rs`), so that they cannot rot between two fuzzing
+//! runs.
 //!
-//! Each body is a function `run` from bytes to nothing that panics when a rule is broken. It reads its choices from an
-//! [`Input`], front to back: a byte inserted or changed shifts or changes one choice, which is what a fuzzer's
-//! mutations need, and every sequence of bytes means something.
+//! Each body is a function `run` from bytes to nothing that panics when a rule is broken. It reads
+//! its choices from an [`Input`], front to back: a byte inserted or changed shifts or changes one
+//! choice, which is what a fuzzer's mutations need, and every sequence of bytes means something.
 
 // Each target uses one of the bodies.
 #![allow(dead_code)]
@@ -55,7 +56,8 @@ impl<'i> Input<'i> {
     }
 }
 
-/// How a stream of bytes is cut: a few lengths, used over and over, so that cuts fall everywhere however long it is.
+/// How a stream of bytes is cut: a few lengths, used over and over, so that cuts fall everywhere
+/// however long it is.
 pub(crate) struct Cuts {
     lengths: Vec<u8>,
     next: usize,

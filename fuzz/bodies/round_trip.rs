@@ -1,18 +1,20 @@
 //! What is encoded is what is decoded.
 //!
-//! Input: [`Cuts`], whether there is anything long, then commands and replies until the bytes are used up. A command is
-//! encoded by the library, a reply by [`Tree`]; all of them are in one buffer, one behind the other. Rules:
+//! Input: [`Cuts`], whether there is anything long, then commands and replies until the bytes are
+//! used up. A command is encoded by the library, a reply by [`Tree`]; all of them are in one
+//! buffer, one behind the other. Rules:
 //! 1. The decoder returns exactly these, in this order.
-//! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the limits are neither
-//!    stricter nor laxer than their numbers. What to expect is reckoned here from the limits alone.
+//! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the
+//!    limits are neither stricter nor laxer than their numbers. What to expect is reckoned here
+//!    from the limits alone.
 
 use super::decoder::{self, Decoded};
 use super::{Cuts, Input, Tree};
 use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
 
-/// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most inputs have none
-/// and are quick.
+/// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most
+/// inputs have none and are quick.
 const LONG: usize = 3;
 /// Items per input.
 const ITEMS: usize = 100;
@@ -156,8 +158,8 @@ impl Maker<'_> {
     }
 }
 
-/// The position behind a tree that begins at `position` of a reply and inside of `depth` arrays, or the first limit
-/// that it breaks.
+/// The position behind a tree that begins at `position` of a reply and inside of `depth` arrays, or
+/// the first limit that it breaks.
 fn within_limits(tree: &Tree, depth: usize, position: usize) -> Result<usize, ProtocolError> {
     let after = |position: usize, length: usize| {
         let position = position + length;

@@ -1,23 +1,26 @@
 //! One connection's conversation with a server that may say anything, at any time, in any pieces.
 //!
-//! Input: the handshake, then steps until the bytes are used up; the low half of a byte says which, the high half how.
-//! Beside the session runs a model: the requests in the order in which they were made, and all bytes received, decoded
-//! afresh. [`requests`] knows what is sent for a request, and [`replies`] what a reply to it means. Rules:
-//! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it. Nothing else is
-//!    answered, and nothing is answered without a reply.
-//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is that fault. So is
-//!    that of a release, unless a duplicate has deleted the key.
-//! 3. A reply that does not fit its request, or that no request asked for, is an error. It answers nothing, and the
-//!    model asks for no more events after it.
-//! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
-//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no form twice, and an
-//!    extension once.
-//! 6. A set of keys is one request with a reply for each key, and the worst of them counts. A refusal
-//!    names the keys, and whether others were set.
-//! 7. A take is granted, or shows the whole entry of its call; damage in it is a fault of the lock. It goes by script,
-//!    or by SET from when scripts turned out not to work. What releases and leaves report by a script is kept until it
-//!    is taken, a bit for each key.
-//! 8. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
+//! Input: the handshake, then steps until the bytes are used up; the low half of a byte says which,
+//! the high half how. Beside the session runs a model: the requests in the order in which they were
+//! made, and all bytes received, decoded afresh. [`requests`] knows what is sent for a request, and
+//! [`replies`] what a reply to it means. Rules:
+//! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it.
+//!    Nothing else is answered, and nothing is answered without a reply.
+//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is
+//!    that fault. So is that of a release, unless a duplicate has deleted the key.
+//! 3. A reply that does not fit its request, or that no request asked for, is an error. It answers
+//!    nothing, and the model asks for no more events after it.
+//! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer
+//!    nothing.
+//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no
+//!    form twice, and an extension once.
+//! 6. A set of keys is one request with a reply for each key, and the worst of them counts. A
+//!    refusal names the keys, and whether others were set.
+//! 7. A take is granted, or shows the whole entry of its call; damage in it is a fault of the lock.
+//!    It goes by script, or by SET from when scripts turned out not to work. What releases and
+//!    leaves report by a script is kept until it is taken, a bit for each key.
+//! 8. The receive buffer stays within twice of what it had to hold, and returns to its size when it
+//!    is empty.
 
 mod replies;
 mod requests;
@@ -61,7 +64,8 @@ struct Run {
     /// Operations to be sent again, and as what.
     misunderstood: VecDeque<(Ticket, Verb, Request, usize)>,
     model: Model,
-    /// How many requests the server has taken notice of, and what it has written that is still on its way.
+    /// How many requests the server has taken notice of, and what it has written that is still on
+    /// its way.
     served: usize,
     on_the_way: Vec<u8>,
     received: Vec<u8>,

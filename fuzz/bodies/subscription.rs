@@ -1,10 +1,12 @@
-//! What arrives on the channel of a client: from a server that may send anything, and from programs that may publish
-//! anything there.
+//! What arrives on the channel of a client: from a server that may send anything, and from programs
+//! that may publish anything there.
 //!
-//! Input: whether there is a password, [`Cuts`], then what arrives until the bytes are used up. Rules:
+//! Input: whether there is a password, [`Cuts`], then what arrives until the bytes are used up.
+//! Rules:
 //! 1. In pieces, it means what it means in one piece: the same events, then the same error or none.
 //! 2. No message counts before the subscription is confirmed, which happens once.
-//! 3. A message is for a call of this client. Written as a script writes it, it means the same again.
+//! 3. A message is for a call of this client. Written as a script writes it, it means the same
+//!    again.
 //! 4. A message that names no call is ignored, and ends no connection.
 
 use super::{Cuts, Input};

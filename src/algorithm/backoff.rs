@@ -1,8 +1,9 @@
 //! How long to wait before the next try: decorrelated jitter.
 //!
-//! Every delay is drawn between the shortest one and three times the one before, and capped. Contenders that collided
-//! once are therefore unlikely to collide again, and a lock that stays held is asked for less and less often. The
-//! random number is an argument, like the clock's reading elsewhere in the core.
+//! Every delay is drawn between the shortest one and three times the one before, and capped.
+//! Contenders that collided once are therefore unlikely to collide again, and a lock that stays
+//! held is asked for less and less often. The random number is an argument, like the clock's
+//! reading elsewhere in the core.
 
 use std::time::Duration;
 
@@ -43,7 +44,8 @@ impl Backoff {
         self.previous
     }
 
-    /// Goes on with delays that are spread over this time at least: attempts that collide take so long.
+    /// Goes on with delays that are spread over this time at least: attempts that collide take so
+    /// long.
     pub fn widen(&mut self, time: Duration) {
         self.previous = self.previous.max(time.min(self.max));
     }

@@ -1,8 +1,8 @@
-//! Reasons to end a wait before its time: faults that time does not cure (rule 3.1), and a key that never expires (rule
-//! 3.6).
+//! Reasons to end a wait before its time: faults that time does not cure (rule 3.1), and a key that
+//! never expires (rule 3.6).
 //!
-//! Either must last before it ends a wait. A fail-over makes a replica of a node for a moment, and another client may
-//! set a key first and its expiry by a second command.
+//! Either must last before it ends a wait. A fail-over makes a replica of a node for a moment, and
+//! another client may set a key first and its expiry by a second command.
 
 use super::time::Timestamp;
 use std::time::Duration;
@@ -15,7 +15,8 @@ pub struct EarlyEnd {
 }
 
 impl EarlyEnd {
-    /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent faults.
+    /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent
+    /// faults.
     pub fn note_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
         self.quorum_impossible_since = if is_quorum_impossible {
             self.quorum_impossible_since.or(Some(t0))
@@ -24,8 +25,8 @@ impl EarlyEnd {
         };
     }
 
-    /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key that has no expiry on a
-    /// majority.
+    /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key
+    /// that has no expiry on a majority.
     pub fn note_key(&mut self, is_endless: bool, now: Timestamp) {
         self.endless_since = if is_endless {
             self.endless_since.or(Some(now))
@@ -34,7 +35,8 @@ impl EarlyEnd {
         };
     }
 
-    /// Another wait for the same lock has found since then that no quorum is possible for permanent faults.
+    /// Another wait for the same lock has found since then that no quorum is possible for permanent
+    /// faults.
     pub fn was_quorum_impossible(&mut self, since: Timestamp) {
         self.quorum_impossible_since = Some(since);
     }

@@ -9,34 +9,42 @@
 //!                          not any more possible ────────────────────► lost, and undone
 //! ```
 //!
-//! A node's fence never falls, and while a node's key holds our token, no other client changes it. Why that is enough,
-//! for any delay, loss and reordering of messages, any number of clients and any clocks, as long as no node forgets:
+//! A node's fence never falls, and while a node's key holds our token, no other client changes it.
+//! Why that is enough, for any delay, loss and reordering of messages, any number of clients and
+//! any clocks, as long as no node forgets:
 //!
-//! 1. Let A have won with `m`, by the nodes Q of R that answered `m` or acknowledged. On each of them the fence was
-//!    exactly `m` at some time while the key held A's token: it was at most `m`, because `m` is the greatest of R, and
-//!    was raised to `m` if it was less. This is why a node *outside* R does not count: its fence may have been greater,
-//!    and another client may have won with it.
-//! 2. Let B have won too. Two quorums have a node in common. There one of them came first; let it be A. Before the node
-//!    was B's, A's token had to go, and A's raise is done only while its token is there. So the fence was `m` before B
-//!    took the node, and B was answered `m + 1` at least. This is why the raise must compare the token.
-//! 3. B counted that answer, because the node is one of B's R. So B's fence is greater than A's: no two are the same.
-//! 4. If A had won before B began, A came first on every common node. So fences grow in the order of holding.
+//! 1. Let A have won with `m`, by the nodes Q of R that answered `m` or acknowledged. On each of
+//!    them the fence was exactly `m` at some time while the key held A's token: it was at most `m`,
+//!    because `m` is the greatest of R, and was raised to `m` if it was less. This is why a node
+//!    *outside* R does not count: its fence may have been greater, and another client may have won
+//!    with it.
+//! 2. Let B have won too. Two quorums have a node in common. There one of them came first; let it
+//!    be A. Before the node was B's, A's token had to go, and A's raise is done only while its
+//!    token is there. So the fence was `m` before B took the node, and B was answered `m + 1` at
+//!    least. This is why the raise must compare the token.
+//! 3. B counted that answer, because the node is one of B's R. So B's fence is greater than A's: no
+//!    two are the same.
+//! 4. If A had won before B began, A came first on every common node. So fences grow in the order
+//!    of holding.
 //!
-//! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease that ended too early
-//! or too late, by any clock, never lets two clients have the same fence. A key that is set again on a node that
-//! had lost it (rule 4.6) changes nothing in this: the winner's fence is known by then, and the node's does not fall by
-//! it. The test `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code
-//! as the rule, and with readers in between for a read-write lock.
+//! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease
+//! that ended too early or too late, by any clock, never lets two clients have the same fence. A
+//! key that is set again on a node that had lost it (rule 4.6) changes nothing in this: the
+//! winner's fence is known by then, and the node's does not fall by it. The test
+//! `tests/models/fences` searches all states of three nodes and up to three attempts, with this
+//! very code as the rule, and with readers in between for a read-write lock.
 //!
-//! The floor is the client's wall clock in microseconds, so that a node that comes back without its data, or a key that
-//! was not used for longer than it is kept, goes on above what it had given out, and so that nodes usually agree at
-//! once. The node takes no floor that lies more than a minute before its own clock.
+//! The floor is the client's wall clock in microseconds, so that a node that comes back without its
+//! data, or a key that was not used for longer than it is kept, goes on above what it had given
+//! out, and so that nodes usually agree at once. The node takes no floor that lies more than a
+//! minute before its own clock.
 //!
-//! A fence that is far ahead of all clocks is damage, or was written with a wrong clock. If it counted, all nodes would
-//! be raised to it, and one value on one node would use up the numbers of all. So a node whose fence is more than
-//! [`LEAD_LIMIT`] beyond the attempt's floor is left out of R: its vote is the fault [`Cause::FenceAhead`]. The nodes
-//! themselves refuse to give out such a fence or to be raised to it, by their own clocks, and write nothing then. Both
-//! are sound, because the proof holds for every R.
+//! A fence that is far ahead of all clocks is damage, or was written with a wrong clock. If it
+//! counted, all nodes would be raised to it, and one value on one node would use up the numbers of
+//! all. So a node whose fence is more than [`LEAD_LIMIT`] beyond the attempt's floor is left out of
+//! R: its vote is the fault [`Cause::FenceAhead`]. The nodes themselves refuse to give out such a
+//! fence or to be raised to it, by their own clocks, and write nothing then. Both are sound,
+//! because the proof holds for every R.
 //!
 //! [`Cause::FenceAhead`]: crate::fault::Cause::FenceAhead
 
@@ -44,15 +52,17 @@ use super::node::{NodeId, NodeSet};
 use std::fmt;
 use std::num::TryFromIntError;
 
-/// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
+/// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that
+/// is set wrong.
 pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// A number that was given to one acquisition of a fenced lock, or to a fenced writer: greater than the number of every
-/// acquisition before it, and given out once.
+/// A number that was given to one acquisition of a fenced lock, or to a fenced writer: greater than
+/// the number of every acquisition before it, and given out once.
 ///
-/// Send it along with everything that is written under the lock, and let the storage refuse a smaller one than
-/// it has seen: [`FenceChecker`](crate::FenceChecker) does that within a process and shows how a database does. It fits
-/// into a signed 64-bit integer, and into a double without loss: it is less than 2⁵³.
+/// Send it along with everything that is written under the lock, and let the storage refuse a
+/// smaller one than it has seen: [`FenceChecker`](crate::FenceChecker) does that within a process
+/// and shows how a database does. It fits into a signed 64-bit integer, and into a double without
+/// loss: it is less than 2⁵³.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -86,7 +96,8 @@ impl FencingToken {
         self.0 > floor.0.saturating_add(LEAD_LIMIT)
     }
 
-    /// The token that a node answers with these digits: a number from 1 on, written without leading zeros.
+    /// The token that a node answers with these digits: a number from 1 on, written without leading
+    /// zeros.
     pub(crate) fn from_digits(digits: &[u8]) -> Option<FencingToken> {
         let is_canonical =
             matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
@@ -109,8 +120,9 @@ impl TryFrom<u64> for FencingToken {
     }
 }
 
-/// For a column of a database, which is signed. Fails if the number is negative or greater than [`FencingToken::MAX`].
-/// A negative one would be greater than all others as a token, and pass every check.
+/// For a column of a database, which is signed. Fails if the number is negative or greater than
+/// [`FencingToken::MAX`]. A negative one would be greater than all others as a token, and pass
+/// every check.
 impl TryFrom<i64> for FencingToken {
     type Error = TryFromIntError;
 
@@ -164,7 +176,8 @@ impl Fences {
         Some(self.answered.remove(index).1)
     }
 
-    /// What the answers up to now come to; none without an answer. Later answers do not count for this agreement.
+    /// What the answers up to now come to; none without an answer. Later answers do not count for
+    /// this agreement.
     pub fn agreement(&self) -> Option<Agreement> {
         let fence = self.answered.iter().map(|&(_, fence)| fence).max()?;
         let nodes = |agrees: bool| {
@@ -206,8 +219,8 @@ impl Agreement {
         self.behind
     }
 
-    /// These nodes have acknowledged that the key was still ours and is raised. Those that were not to be raised do not
-    /// count.
+    /// These nodes have acknowledged that the key was still ours and is raised. Those that were not
+    /// to be raised do not count.
     pub fn acknowledged(&mut self, nodes: NodeSet) {
         let raised = self.behind.without(self.behind.without(nodes));
         self.settled = self.settled.union(raised);

@@ -8,9 +8,10 @@
 //!                       └── failed ─────┘  (twice as long)
 //! ```
 //!
-//! A node that fails is left alone for a while, and counts as its last fault meanwhile; then one request may try it. So
-//! a dead or hung node is asked at most once per delay (rule 7.7), for ever, and never given up (rule 7.1). The delay
-//! is spread by a little jitter, so that many clients do not come back in the same millisecond.
+//! A node that fails is left alone for a while, and counts as its last fault meanwhile; then one
+//! request may try it. So a dead or hung node is asked at most once per delay (rule 7.7), for ever,
+//! and never given up (rule 7.1). The delay is spread by a little jitter, so that many clients do
+//! not come back in the same millisecond.
 
 use super::time::Timestamp;
 use crate::fault::{Cause, Fault, Phase};
@@ -72,8 +73,8 @@ impl Health {
         self.not_before = now.after(self.delay(now));
     }
 
-    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only
-    /// once, unless it had lasted for longer than the node would ever be left alone.
+    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at
+    /// once, but only once, unless it had lasted for longer than the node would ever be left alone.
     pub fn disconnected(&mut self, fault: Fault, lasted: Duration, now: Timestamp) {
         if self.failures > 0 && lasted < LAST_DELAY {
             self.failed(fault, now);
@@ -99,7 +100,8 @@ impl Health {
         let doubled = FIRST_DELAY
             .saturating_mul(1 << (self.failures - 1).min(16))
             .min(LAST_DELAY);
-        // Up to a quarter less, by a hash of the moment: enough to part clients, no generator to keep.
+        // Up to a quarter less, by a hash of the moment: enough to part clients, no generator to
+        // keep.
         let hash =
             (now.as_nanos() ^ self.salt.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         doubled - (doubled / 4).mul_f64(hash as f64 / f64::from(u32::MAX))

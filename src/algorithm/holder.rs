@@ -6,13 +6,14 @@ use std::hash::Hasher;
 /// Shorter values than this may be used for every holder.
 const SHORTEST_TOKEN: usize = 8;
 
-/// Distinguishes one holder of a lock from the next one, whichever library it uses. A hash of the key's value: the
-/// value itself would be enough to release the lock.
+/// Distinguishes one holder of a lock from the next one, whichever library it uses. A hash of the
+/// key's value: the value itself would be enough to release the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HolderTag(u64);
 
 impl HolderTag {
-    /// The holder with this value. None for a value that does not look like a token of one holder alone.
+    /// The holder with this value. None for a value that does not look like a token of one holder
+    /// alone.
     pub fn of(value: &[u8]) -> Option<HolderTag> {
         (value.len() >= SHORTEST_TOKEN).then(|| HolderTag::exact(value))
     }

@@ -1,4 +1,5 @@
-//! Which holder has a lock: a question to all nodes, decided by a quorum. It is never part of taking the lock.
+//! Which holder has a lock: a question to all nodes, decided by a quorum. It is never part of
+//! taking the lock.
 //!
 //! ```text
 //!    q nodes have one value under the key                       held
@@ -6,8 +7,8 @@
 //!    neither is possible any more                               unknown
 //! ```
 //!
-//! A value on fewer nodes than a quorum is a lost attempt, or a lock that ends: no client may rely on it. A node that
-//! failed may have any value.
+//! A value on fewer nodes than a quorum is a lost attempt, or a lock that ends: no client may rely
+//! on it. A node that failed may have any value.
 
 use super::holder::HolderTag;
 use super::label::HolderLabel;
@@ -28,7 +29,8 @@ pub struct Occupant {
     pub left: Option<Duration>,
 }
 
-/// The answers of all nodes. In its tally, a node with a value has granted, and one without is absent.
+/// The answers of all nodes. In its tally, a node with a value has granted, and one without is
+/// absent.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
     found: Vec<(NodeId, Found)>,
@@ -141,8 +143,8 @@ mod tests {
         Timestamp::ORIGIN.after(Duration::from_secs(seconds))
     }
 
-    /// A letter for each node: its value, which ends at 10 s on the first node and a second later on each next one;
-    /// `-` nothing, `x` a fault, `.` no answer yet.
+    /// A letter for each node: its value, which ends at 10 s on the first node and a second later
+    /// on each next one; `-` nothing, `x` a fault, `.` no answer yet.
     fn verdict(nodes: &str) -> InspectionVerdict {
         let mut inspection = Inspection::default();
         let mut tally = Tally::new(nodes.len());

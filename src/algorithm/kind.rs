@@ -1,4 +1,5 @@
-//! The kind of a lock: what is asked of a node for it, and what a call's entry in its queue waits for.
+//! The kind of a lock: what is asked of a node for it, and what a call's entry in its queue waits
+//! for.
 
 use super::fence::FencingToken;
 
@@ -11,7 +12,8 @@ pub enum Access {
     Write,
 }
 
-/// The kind of a lock, with what an attempt asks for or a holder has. A fence is the floor until it is known.
+/// The kind of a lock, with what an attempt asks for or a holder has. A fence is the floor until it
+/// is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A lock with one holder, and a number for each acquisition.
@@ -91,7 +93,8 @@ impl EntryKind {
 }
 
 impl Kind {
-    /// The kind of a lock in whose queue a call has an entry of this kind. It has no number of its own.
+    /// The kind of a lock in whose queue a call has an entry of this kind. It has no number of its
+    /// own.
     pub fn of_entry(entry: EntryKind) -> Kind {
         match entry {
             EntryKind::Fenced => Kind::Fenced(FencingToken::MAX),

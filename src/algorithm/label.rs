@@ -1,10 +1,12 @@
-//! The label of a holder: what the value of a key contains, beside the token, for a reader of the key.
+//! The label of a holder: what the value of a key contains, beside the token, for a reader of the
+//! key.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A label that was checked, or none. Cloning is cheap: most clients have none, and every token of a client the same.
-/// Each held lock has a token, so it is one pointer, to a text that knows its length.
+/// A label that was checked, or none. Cloning is cheap: most clients have none, and every token of
+/// a client the same. Each held lock has a token, so it is one pointer, to a text that knows its
+/// length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HolderLabel(Option<Arc<String>>);
 
@@ -14,7 +16,8 @@ impl HolderLabel {
     /// No label.
     pub const NONE: HolderLabel = HolderLabel(None);
 
-    /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the token.
+    /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the
+    /// token.
     pub fn new(text: &[u8]) -> Option<HolderLabel> {
         let text = std::str::from_utf8(text)
             .ok()

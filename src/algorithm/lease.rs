@@ -6,9 +6,10 @@
 //!  before the first byte                    the lease's end    servers may expire the key
 //! ```
 //!
-//! A node starts to count the key's time when it runs the `SET`, which is after `t0`; so the key lives on every node
-//! until `t0 + ttl` at least, by that node's clock. The drift allowed for takes off what clocks may disagree by
-//! (Redlock step 3). The end is computed once, by one addition; nothing subtracts elapsed time, so nothing underflows.
+//! A node starts to count the key's time when it runs the `SET`, which is after `t0`; so the key
+//! lives on every node until `t0 + ttl` at least, by that node's clock. The drift allowed for takes
+//! off what clocks may disagree by (Redlock step 3). The end is computed once, by one addition;
+//! nothing subtracts elapsed time, so nothing underflows.
 
 use super::label::HolderLabel;
 use super::time::LeaseTime;
@@ -19,10 +20,12 @@ use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
 pub const MIN_TTL: Duration = Duration::from_millis(1);
-/// Longest time to live by default, and how long a restarted node does not vote. Longer work has the watchdog. There is
-/// a limit at all because Redis 5 turns a huge `PX` into a lock that never ends.
+/// Longest time to live by default, and how long a restarted node does not vote. Longer work has
+/// the watchdog. There is a limit at all because Redis 5 turns a huge `PX` into a lock that never
+/// ends.
 pub const MAX_TTL: Duration = Duration::from_secs(60);
-/// The part of drift that does not depend on the time to live: servers expire keys by a clock of whole milliseconds.
+/// The part of drift that does not depend on the time to live: servers expire keys by a clock of
+/// whole milliseconds.
 pub const DRIFT_FLOOR: Duration = Duration::from_millis(2);
 
 /// A lock's time to live, in whole milliseconds, with its validity.
@@ -33,7 +36,8 @@ pub struct Ttl {
 }
 
 impl Ttl {
-    /// Checks a time to live against the limits and takes off the drift: `ttl × drift_factor + 2 ms`.
+    /// Checks a time to live against the limits and takes off the drift: `ttl × drift_factor + 2
+    /// ms`.
     ///
     /// # Errors
     /// Shorter than [`MIN_TTL`], longer than `max`, or nothing left of it after the drift.
@@ -127,8 +131,9 @@ impl Validity {
     }
 }
 
-/// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40 hexadecimal digits; and
-/// the label of the holder, if its client has one. Each command about the attempt's key has both.
+/// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40
+/// hexadecimal digits; and the label of the holder, if its client has one. Each command about the
+/// attempt's key has both.
 ///
 /// A client that knows it can release the lock, so `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,45 +1,53 @@
-//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets and no commands. Of
-//! Redis it knows how a node can fail ([`Cause`](crate::fault::Cause)) and what shows a restart
-//! ([`quarantine::ServerProcess`]).
+//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets
+//! and no commands. Of Redis it knows how a node can fail ([`Cause`](crate::fault::Cause)) and what
+//! shows a restart ([`quarantine::ServerProcess`]).
 //!
-//! Nothing here touches a socket, a clock, a thread, entropy or a file. A function that depends on time or chance takes
-//! both as arguments. So a test or a simulator can run all of it, on any clock. This module is public for tests,
-//! simulators and fuzzers, and is not part of the stable interface.
+//! Nothing here touches a socket, a clock, a thread, entropy or a file. A function that depends on
+//! time or chance takes both as arguments. So a test or a simulator can run all of it, on any
+//! clock. This module is public for tests, simulators and fuzzers, and is not part of the stable
+//! interface.
 //!
 //! # The algorithm, step by step
 //!
 //! N independent nodes each hold one vote. Rule numbers refer to `src/docs/rules.md`.
 //!
 //! 1. **Quorum.** A decision needs `N / 2 + 1` nodes: [`Tally::quorum`](vote::Tally::quorum).
-//! 2. **Start.** An attempt draws a fresh [`OwnerToken`](lease::OwnerToken) and reads both clocks as `t0` before its
-//!    first byte is written (rule 2.1): [`Output::Attempt`](acquire::Output::Attempt).
+//! 2. **Start.** An attempt draws a fresh [`OwnerToken`](lease::OwnerToken) and reads both clocks
+//!    as `t0` before its first byte is written (rule 2.1):
+//!    [`Output::Attempt`](acquire::Output::Attempt).
 //! 3. **Ask.** `SET key token NX PX ttl` goes to all nodes at once. They may answer until
 //!    [`Acquire::attempt_deadline`](acquire::Acquire::attempt_deadline) (rule 2.6).
-//! 4. **Votes.** Each reply, or its absence, is a [`Vote`](vote::Vote): granted, refused, absent or a
-//!    [`Fault`](crate::fault::Fault). A node that may have forgotten locks has no usable vote:
+//! 4. **Votes.** Each reply, or its absence, is a [`Vote`](vote::Vote): granted, refused, absent or
+//!    a [`Fault`](crate::fault::Fault). A node that may have forgotten locks has no usable vote:
 //!    [`quarantine::of_attempt`].
 //! 5. **Tally.** [`Tally::record`](vote::Tally::record) counts the first vote of each node, and
-//!    [`Tally::acquisition`](vote::Tally::acquisition) returns the outcome as soon as it is certain (rule 2.5).
-//! 6. **Drift.** [`Ttl::new`](lease::Ttl::new) subtracts from the time to live what clocks may disagree by:
-//!    `ttl × drift_factor + 2 ms`.
-//! 7. **Validity.** The lease ends at [`Ttl::lease_from`](lease::Ttl::lease_from)`(t0)`: one addition.
-//!    [`Acquire::attempted`](acquire::Acquire::attempted), in `conclude`, checks that a quorum granted and that the end
-//!    is still to come (rule 2.4).
-//! 8. **Fence.** For a fenced lock, [`Fences::agreement`](fence::Fences::agreement) takes the greatest number of the
-//!    answers. Unless a quorum has it, [`Output::Raise`](acquire::Output::Raise) raises the others, and
+//!    [`Tally::acquisition`](vote::Tally::acquisition) returns the outcome as soon as it is certain
+//!    (rule 2.5).
+//! 6. **Drift.** [`Ttl::new`](lease::Ttl::new) subtracts from the time to live what clocks may
+//!    disagree by: `ttl × drift_factor + 2 ms`.
+//! 7. **Validity.** The lease ends at [`Ttl::lease_from`](lease::Ttl::lease_from)`(t0)`: one
+//!    addition. [`Acquire::attempted`](acquire::Acquire::attempted), in `conclude`, checks that a
+//!    quorum granted and that the end is still to come (rule 2.4).
+//! 8. **Fence.** For a fenced lock, [`Fences::agreement`](fence::Fences::agreement) takes the
+//!    greatest number of the answers. Unless a quorum has it,
+//!    [`Output::Raise`](acquire::Output::Raise) raises the others, and
 //!    [`Acquire::raised`](acquire::Acquire::raised) decides (rule 6.3).
-//! 9. **Undo.** A lost attempt is released on every node that it may have reached and that has not refused it (rule
-//!    2.7): [`Acquire::attempted`](acquire::Acquire::attempted) decides which, [`Output::Undo`](acquire::Output::Undo)
-//!    names them.
-//! 10. **Retry.** The next attempt follows after a random delay, [`Backoff::next_delay`](backoff::Backoff::next_delay),
-//!     (rule 3.3), or when the nodes have told the call that the lock may be free,
-//!     [`Acquire::on_message`](acquire::Acquire::on_message): [`queue`] has the order among programs.
-//!     [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed (rule 3.1).
+//! 9. **Undo.** A lost attempt is released on every node that it may have reached and that has not
+//!    refused it (rule 2.7): [`Acquire::attempted`](acquire::Acquire::attempted) decides which,
+//!    [`Output::Undo`](acquire::Output::Undo) names them.
+//! 10. **Retry.** The next attempt follows after a random delay,
+//!     [`Backoff::next_delay`](backoff::Backoff::next_delay), (rule 3.3), or when the nodes have
+//!     told the call that the lock may be free,
+//!     [`Acquire::on_message`](acquire::Acquire::on_message): [`queue`] has the order among
+//!     programs. [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed (rule 3.1).
 //! 11. **Extension.** [`Renewals`](renewal::Renewals) determines when to extend which lease.
-//!     [`Tally::extension`](vote::Tally::extension) decides, and only within the old validity (rule 4.5).
-//! 12. **Release.** Compare-and-delete on all nodes; [`Tally::release`](vote::Tally::release) decides (rule 4.3).
-//! 13. **Quarantine.** [`Quarantine::meet`](quarantine::Quarantine::meet) recognises a restarted node. Its votes do not
-//!     count until every lock that it may have forgotten has ended (rule 7.4).
+//!     [`Tally::extension`](vote::Tally::extension) decides, and only within the old validity (rule
+//!     4.5).
+//! 12. **Release.** Compare-and-delete on all nodes; [`Tally::release`](vote::Tally::release)
+//!     decides (rule 4.3).
+//! 13. **Quarantine.** [`Quarantine::meet`](quarantine::Quarantine::meet) recognises a restarted
+//!     node. Its votes do not count until every lock that it may have forgotten has ended (rule
+//!     7.4).
 //!
 //! # A whole life
 //!

@@ -1,6 +1,7 @@
 //! Nodes by number: one, and a set of them.
 //!
-//! A set is a word with a bit for each node, so that counting votes costs nothing and allocates nothing.
+//! A set is a word with a bit for each node, so that counting votes costs nothing and allocates
+//! nothing.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Releases that nodes have not run: what decides whether they are owed, and how far they are waited for.
+//! Releases that nodes have not run: what decides whether they are owed, and how far they are
+//! waited for.
 
 use super::time::Timestamp;
 use crate::fault::Cause;
@@ -7,14 +8,15 @@ use crate::fault::server_error::ServerError;
 /// What decides whether a node that has not run a release is sent it again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReleaseConditions {
-    /// Before this time this client has written nothing that sets the key. None: any node may have it from elsewhere.
+    /// Before this time this client has written nothing that sets the key. None: any node may have
+    /// it from elsewhere.
     pub set_since: Option<Timestamp>,
     /// When the key has ended by itself.
     pub key_ends: Timestamp,
 }
 
-/// Whether an error that kept a node from running a release concerns all releases alike, until the condition passes
-/// that it names. Any other one may concern a single key.
+/// Whether an error that kept a node from running a release concerns all releases alike, until the
+/// condition passes that it names. Any other one may concern a single key.
 pub fn concerns_all_releases(cause: Cause) -> bool {
     match cause {
         Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,

@@ -1,5 +1,5 @@
-//! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not believed until the longest
-//! of them has ended (rule 7.4).
+//! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not
+//! believed until the longest of them has ended (rule 7.4).
 //!
 //! ```text
 //!   met ── as the process it was, or durable then and now ──────────► counts
@@ -8,39 +8,45 @@
 //!    └──── by what it remembers of itself ──────────────────► quarantine, for what is missing
 //! ```
 //!
-//! Why it is sound. Two holders at once need a node that granted both. It did not forget the first one without a
-//! restart in between. If the restart came before this client met the new process, everything that was promised before
-//! has ended when `max_ttl` has passed since; and a connection does not outlive its process, so the client meets the
-//! new one before it receives a grant from it. That holds for every grant on which a lock rests, an extension's too:
-//! a node may have granted the lock to another client, forgotten it, and been given our key again by a repair, or by an
-//! old snapshot. So:
+//! Why it is sound. Two holders at once need a node that granted both. It did not forget the first
+//! one without a restart in between. If the restart came before this client met the new process,
+//! everything that was promised before has ended when `max_ttl` has passed since; and a connection
+//! does not outlive its process, so the client meets the new one before it receives a grant from
+//! it. That holds for every grant on which a lock rests, an extension's too: a node may have
+//! granted the lock to another client, forgotten it, and been given our key again by a repair, or
+//! by an old snapshot. So:
 //!
-//! 1. In quarantine a node's answer to an attempt is the fault [`Cause::Quarantined`], be it yes or no. Were "held" an
-//!    answer, clients that try in vain would take each other for holders, and wait for ever instead of failing.
-//! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten.
-//!    Its reply to a release counts as well: a key that was deleted is deleted.
-//! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above all.
-//! 4. The time is read from the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would
-//!    end the quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off
-//!    for the uptime that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the
-//!    right time a while after its start. Only for a node that is met for the first time there is nothing better.
-//! 5. A declaration that the node is durable holds for a process until `INFO` contradicts it with `aof_enabled:0`. What
-//!    a process without an append-only file has granted is lost with it, so the process after it is in quarantine as
-//!    well.
+//! 1. In quarantine a node's answer to an attempt is the fault [`Cause::Quarantined`], be it yes or
+//!    no. Were "held" an answer, clients that try in vain would take each other for holders, and
+//!    wait for ever instead of failing.
+//! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else
+//!    it has forgotten. Its reply to a release counts as well: a key that was deleted is deleted.
+//! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above
+//!    all.
+//! 4. The time is read from the steady clock ([`Clock::now`](super::time::Clock::now)). A wall
+//!    clock set forward would end the quarantine, and not the lock of the holder on another
+//!    machine. For the same reason nothing is taken off for the uptime that a restarted node tells:
+//!    a server reckons it by its wall clock, and many a machine finds the right time a while after
+//!    its start. Only for a node that is met for the first time there is nothing better.
+//! 5. A declaration that the node is durable holds for a process until `INFO` contradicts it with
+//!    `aof_enabled:0`. What a process without an append-only file has granted is lost with it, so
+//!    the process after it is in quarantine as well.
 //!
-//! A master that was a replica has lost its keys without a restart, and keeps its process and its connections. It shows
-//! in the names of its data's history, which are compared on each connection, and on one that is in use once a second:
-//! before a vote that comes more than a second after the last comparison, so that its own votes come behind what it
-//! shows.
+//! A master that was a replica has lost its keys without a restart, and keeps its process and its
+//! connections. It shows in the names of its data's history, which are compared on each connection,
+//! and on one that is in use once a second: before a vote that comes more than a second after the
+//! last comparison, so that its own votes come behind what it shows.
 //!
-//! What a node remembers of itself shows more: a flush, and what happened before this client has met the node at all
-//! ([`incarnation`](super::incarnation)). The stricter of the two decides. If a node does not tell, these cannot
-//! be seen; nor can eviction and `DEBUG RELOAD`, which keep the process, and restarts of a node that withholds its run
-//! id. Once it has shown one, to withhold it counts as another process. In strict mode, every connection of such a node
-//! does. Nor can these times as a replica be seen: one before this client has met the node; one that begins and ends
-//! within a second of use, until the next comparison; and one whose trace is gone before the comparison, because the
-//! node has freed its backlog (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`),
-//! or got its first replica after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
+//! What a node remembers of itself shows more: a flush, and what happened before this client has
+//! met the node at all ([`incarnation`](super::incarnation)). The stricter of the two decides. If a
+//! node does not tell, these cannot be seen; nor can eviction and `DEBUG RELOAD`, which keep the
+//! process, and restarts of a node that withholds its run id. Once it has shown one, to withhold it
+//! counts as another process. In strict mode, every connection of such a node does. Nor can these
+//! times as a replica be seen: one before this client has met the node; one that begins and ends
+//! within a second of use, until the next comparison; and one whose trace is gone before the
+//! comparison, because the node has freed its backlog (`repl-backlog-ttl`, an hour by default, and
+//! no harm where it is longer than `max_ttl`), or got its first replica after a synchronisation
+//! that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
 
 use super::incarnation::run_id::{ReplicationIds, RunId};
 use super::time::Timestamp;
@@ -51,26 +57,29 @@ use std::time::Duration;
 /// What is done about nodes that were restarted, and may have forgotten locks: given to
 /// [`Builder::restart_policy`](crate::Builder::restart_policy).
 ///
-/// A node that forgets a lock while it is held may help to give it away a second time. Unless the policy is `Off`, the
-/// votes of a restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that
-/// the node can have forgotten. It is asked as before, gets its releases, and votes are the fault
+/// A node that forgets a lock while it is held may help to give it away a second time. Unless the
+/// policy is `Off`, the votes of a restarted node do not count until
+/// [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can have
+/// forgotten. It is asked as before, gets its releases, and votes are the fault
 /// [`Quarantined`](crate::Cause::Quarantined) until then. Nodes that keep everything are declared
 /// [`durable`](crate::Builder::durable), and need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartPolicy {
-    /// A program that has just started does not count a node that lost its keys or joined less than `max_ttl` ago, and
-    /// counts all nodes of a new deployment. A node has lost its keys if it has another `run_id` than before, was a
-    /// replica meanwhile, or was flushed. It remembers that. The default.
+    /// A program that has just started does not count a node that lost its keys or joined less than
+    /// `max_ttl` ago, and counts all nodes of a new deployment. A node has lost its keys if it has
+    /// another `run_id` than before, was a replica meanwhile, or was flushed. It remembers that.
+    /// The default.
     #[default]
     Observed,
-    /// A program that has just started counts every node, whatever it has lost. Two may then hold a lock at once after
-    /// a restart without data. What happens to the nodes is noted at them all the same, for programs with another
-    /// policy.
+    /// A program that has just started counts every node, whatever it has lost. Two may then hold a
+    /// lock at once after a restart without data. What happens to the nodes is noted at them all
+    /// the same, for programs with another policy.
     Off,
-    /// A program that has just started counts a node when it has lost nothing for `max_ttl`, also in a new deployment:
-    /// all of its nodes may have lost their keys. The first program cannot lock until then. What a node remembers is
-    /// read behind each of its votes, not once a second: three more commands for each.
+    /// A program that has just started counts a node when it has lost nothing for `max_ttl`, also
+    /// in a new deployment: all of its nodes may have lost their keys. The first program cannot
+    /// lock until then. What a node remembers is read behind each of its votes, not once a second:
+    /// three more commands for each.
     Strict,
 }
 
@@ -96,7 +105,8 @@ pub struct Quarantine {
     met: Met,
     /// The history of its data when it was last seen as a master.
     replication: Option<ReplicationIds>,
-    /// When it ends at the earliest, by the steady clock: nothing that any other clock shows later ends it sooner.
+    /// When it ends at the earliest, by the steady clock: nothing that any other clock shows later
+    /// ends it sooner.
     end: Option<Timestamp>,
     /// When it ends by the last look at what the node remembers of itself.
     end_by_note: Option<Timestamp>,
@@ -107,7 +117,8 @@ pub struct Quarantine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
     Never,
-    /// A master, by the name of its process if it shows it, and whether that process keeps its keys.
+    /// A master, by the name of its process if it shows it, and whether that process keeps its
+    /// keys.
     Process(Option<RunId>, bool),
     /// A replica: what it knew is replaced by what its master knows, until it is a master again.
     Replica,
@@ -140,14 +151,16 @@ impl Quarantine {
         self.is_declared_durable && process.aof_enabled == Some(false)
     }
 
-    /// The node is met on a new connection, as a master. Returns for how long it is in quarantine if that begins now.
+    /// The node is met on a new connection, as a master. Returns for how long it is in quarantine
+    /// if that begins now.
     pub fn meet(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let id = process.run_id;
         let was_replica = self.was_replica(process);
         let is_durable = self.is_declared_durable && !self.is_contradicted_by(process);
         let wait = match (self.policy, self.met) {
             (RestartPolicy::Off, _) => Duration::ZERO,
-            // Declared to be without fail-over too; a restart from an append-only file changes the history's names.
+            // Declared to be without fail-over too; a restart from an append-only file changes the
+            // history's names.
             (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
             _ if was_replica => self.term,
             (RestartPolicy::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
@@ -162,8 +175,8 @@ impl Quarantine {
         self.begin(wait, now)
     }
 
-    /// The node has reported again what it is, on a connection on which it was met. Returns for how long it is in
-    /// quarantine if that begins now.
+    /// The node has reported again what it is, on a connection on which it was met. Returns for how
+    /// long it is in quarantine if that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let is_durable = matches!(self.met, Met::Process(_, true));
         let begins = self.policy != RestartPolicy::Off && !is_durable && self.was_replica(process);
@@ -171,9 +184,9 @@ impl Quarantine {
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
 
-    /// By what the node remembers of itself it has to wait for this long, from a time between the question and the
-    /// reading of its reply. A later look ends the wait sooner where a reply was read late, and not because a clock was
-    /// set. True if that begins a quarantine.
+    /// By what the node remembers of itself it has to wait for this long, from a time between the
+    /// question and the reading of its reply. A later look ends the wait sooner where a reply was
+    /// read late, and not because a clock was set. True if that begins a quarantine.
     pub fn wait_by_note(
         &mut self,
         left: Duration,
@@ -212,13 +225,14 @@ impl Quarantine {
         }
     }
 
-    /// The node turns out to be a replica. What it reports when it is a master again is what its own master had sent to
-    /// it.
+    /// The node turns out to be a replica. What it reports when it is a master again is what its
+    /// own master had sent to it.
     pub fn turn_replica(&mut self) {
         self.met = Met::Replica;
     }
 
-    /// Whether there was a quarantine that was not seen to end. No more needs to be asked of most nodes.
+    /// Whether there was a quarantine that was not seen to end. No more needs to be asked of most
+    /// nodes.
     pub fn is_on(&self) -> bool {
         self.end.is_some() || self.end_by_note.is_some()
     }
@@ -232,8 +246,8 @@ impl Quarantine {
         !self.is_on()
     }
 
-    /// How long it lasts from now on; zero when the node counts. Never more than its whole time, though `now` may have
-    /// been read before the node was met.
+    /// How long it lasts from now on; zero when the node counts. Never more than its whole time,
+    /// though `now` may have been read before the node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
         self.end
             .max(self.end_by_note)
@@ -263,7 +277,8 @@ pub fn of_extension(vote: Vote) -> Vote {
     }
 }
 
-/// What counts of an answer to the question for the holder in quarantine: the node may have forgotten its key.
+/// What counts of an answer to the question for the holder in quarantine: the node may have
+/// forgotten its key.
 pub fn of_inspection(vote: Vote) -> Vote {
     if vote == Vote::Absent {
         QUARANTINED
@@ -292,8 +307,9 @@ mod tests {
         }
     }
 
-    /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
-    /// (`r` a replica, any other letter a master). Returns how many seconds of quarantine are left after each.
+    /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as
+    /// what it is met then (`r` a replica, any other letter a master). Returns how many seconds of
+    /// quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
         let meet = |word: &str| {
@@ -317,12 +333,13 @@ mod tests {
             ("0a 1a 9a", Observed, &[0, 0, 0]),
             ("0a 1b", Observed, &[0, 60]),
             ("0a 1b 2b 6b 7b", Observed, &[0, 60, 50, 10, 0]),
-            // Changed twice: it begins anew. So it does when the first one is back: it has not seen what came between.
+            // Changed twice: it begins anew. So it does when the first one is back: it has not seen
+            // what came between.
             ("0a 1b 4c 7c 9c", Observed, &[0, 60, 60, 30, 10]),
             ("0a 1b 4a 9a", Observed, &[0, 60, 60, 10]),
             ("0a 500b", Observed, &[0, 60]),
-            // It never showed its run id: nothing can be known. It showed one, and does not any more: it may be
-            // another.
+            // It never showed its run id: nothing can be known. It showed one, and does not any
+            // more: it may be another.
             ("0- 1- 2-", Observed, &[0, 0, 0]),
             ("0- 1a 2a", Observed, &[0, 0, 0]),
             ("0a 1- 2- 7-", Observed, &[0, 60, 50, 0]),
@@ -343,7 +360,8 @@ mod tests {
         }
     }
 
-    /// A word each, as [`left`]: `+` after the letter of a process with an append-only file, `-` of one without.
+    /// A word each, as [`left`]: `+` after the letter of a process with an append-only file, `-` of
+    /// one without.
     #[test]
     fn a_declared_node_counts_while_it_and_the_process_before_it_keep_their_keys() {
         let table: [(&str, &[u64]); 8] = [
@@ -415,7 +433,8 @@ mod tests {
                 ..process(name, 9_999)
             }
         };
-        // Process, then the two names; `+` where it is the same connection still. Ten seconds lie between two words.
+        // Process, then the two names; `+` where it is the same connection still. Ten seconds lie
+        // between two words.
         let table: [(&str, RestartPolicy, &[u64]); 9] = [
             ("pa0 pba pba", Observed, &[0, 60, 50]),
             ("pa0 +ba +ba", Observed, &[0, 60, 50]),

@@ -5,14 +5,15 @@
 //! | steady | [`Timestamp`] | waits, node timeouts, back-off, silence and connect limits, quarantines |
 //! | lease | [`LeaseTime`] | the validity of locks, and when they are extended |
 //!
-//! Setting a machine's wall clock does not move the steady clock. So it ends no wait and no quarantine, and no node
-//! gets less time to answer. The lease clock also counts what the wall clock gains: it may end a lease too early, never
-//! too late. The two types cannot be mixed. [`Readings`] carries both, read at the same time, and is the one place
-//! where a time of one clock becomes a time of the other.
+//! Setting a machine's wall clock does not move the steady clock. So it ends no wait and no
+//! quarantine, and no node gets less time to answer. The lease clock also counts what the wall
+//! clock gains: it may end a lease too early, never too late. The two types cannot be mixed.
+//! [`Readings`] carries both, read at the same time, and is the one place where a time of one clock
+//! becomes a time of the other.
 //!
-//! Nothing in [`algorithm`](crate::algorithm) or [`protocol`](crate::protocol) reads a clock: `now` is an argument. All
-//! arithmetic saturates: a time too far away to count is as far away as can be counted, and nothing here can panic or
-//! wrap around.
+//! Nothing in [`algorithm`](crate::algorithm) or [`protocol`](crate::protocol) reads a clock: `now`
+//! is an argument. All arithmetic saturates: a time too far away to count is as far away as can be
+//! counted, and nothing here can panic or wrap around.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +21,8 @@ use std::time::Duration;
 
 /// A source of times that never run backwards.
 pub trait Clock: Send + Sync {
-    /// The present time by the steady clock. It goes on while the machine sleeps, where the system has such a clock.
+    /// The present time by the steady clock. It goes on while the machine sleeps, where the system
+    /// has such a clock.
     fn now(&self) -> Timestamp;
 
     /// The present time by the lease clock.
@@ -111,8 +113,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// What the steady clock shows at a lease time, or showed if that has passed. If the wall clock is set forward
-    /// before then, the lease time comes sooner.
+    /// What the steady clock shows at a lease time, or showed if that has passed. If the wall clock
+    /// is set forward before then, the lease time comes sooner.
     pub fn steady_at(self, lease: LeaseTime) -> Timestamp {
         match lease {
             LeaseTime::NEVER => Timestamp::NEVER,
@@ -122,8 +124,9 @@ impl Readings {
     }
 }
 
-/// A duration as an operator reads it: `250 µs`, `1.5 ms`, `58.3 s`, `5 min 10 s`, `1 h 30 min`, `3 d`. It is rounded
-/// up, so that a remaining time is never shown as nothing, and a limit that is raised to what is shown is high enough.
+/// A duration as an operator reads it: `250 µs`, `1.5 ms`, `58.3 s`, `5 min 10 s`, `1 h 30 min`, `3
+/// d`. It is rounded up, so that a remaining time is never shown as nothing, and a limit that is
+/// raised to what is shown is high enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Human(pub Duration);
 

@@ -14,14 +14,17 @@ pub type RwReadMutex = Mutex<Read>;
 pub type RwReadGuard = MutexGuard<Read>;
 /// The writing side of a read-write lock: [`Redlock::write_mutex`](crate::Redlock::write_mutex).
 pub type RwWriteMutex = Mutex<Write>;
-/// A read-write lock held for writing. Beyond what each [`MutexGuard`] has: [`downgrade`](MutexGuard::downgrade).
+/// A read-write lock held for writing. Beyond what each [`MutexGuard`] has:
+/// [`downgrade`](MutexGuard::downgrade).
 pub type RwWriteGuard = MutexGuard<Write>;
 /// The writing side of a read-write lock, with a number for each writer:
 /// [`Redlock::write_mutex`](crate::Redlock::write_mutex) and `fenced`.
 pub type FencedRwWriteMutex = Mutex<Fenced<Write>>;
-/// A read-write lock held for writing. Beyond what each [`MutexGuard`] has: `fence` and `downgrade`.
+/// A read-write lock held for writing. Beyond what each [`MutexGuard`] has: `fence` and
+/// `downgrade`.
 pub type FencedRwWriteGuard = MutexGuard<Fenced<Write>>;
-/// The lock of several names, all or none of them: [`Redlock::mutex_set`](crate::Redlock::mutex_set).
+/// The lock of several names, all or none of them:
+/// [`Redlock::mutex_set`](crate::Redlock::mutex_set).
 pub type MutexSet = Mutex<Set>;
 /// A held [`MutexSet`]. Beyond what each [`MutexGuard`] has: [`names`](MutexGuard::names).
 pub type SetGuard = MutexGuard<Set>;

@@ -302,8 +302,9 @@ impl WeakClient {
 }
 
 impl Drop for Client {
-    /// In a child, what is shared outlives every handle. Threads that the child does not have were perhaps changing it,
-    /// so it cannot be freed; its own drop would wait for such a thread, and for mutexes.
+    /// In a child, what is shared outlives every handle. Threads that the child does not have were
+    /// perhaps changing it, so it cannot be freed; its own drop would wait for such a thread, and
+    /// for mutexes.
     fn drop(&mut self) {
         if self.is_inherited() {
             self.shared.engine.close_inherited();

@@ -1,16 +1,18 @@
-//! The resource's half of fencing: it remembers the greatest fence that it has seen, and refuses smaller ones.
+//! The resource's half of fencing: it remembers the greatest fence that it has seen, and refuses
+//! smaller ones.
 
 use crate::algorithm::fence::FencingToken;
 use crate::os::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::fmt;
 
-/// Refuses writes that come too late, within one process: remembers for each resource the greatest [`FencingToken`]
-/// that it has seen.
+/// Refuses writes that come too late, within one process: remembers for each resource the greatest
+/// [`FencingToken`] that it has seen.
 ///
-/// It belongs where the resource is, not where the lock is taken: in the server that owns the files, in front of the
-/// device, in the test's substitute for them. **Check and write must be one step**: if another write can come between,
-/// hold a mutex of your own over both, or let the storage compare.
+/// It belongs where the resource is, not where the lock is taken: in the server that owns the
+/// files, in front of the device, in the test's substitute for them. **Check and write must be one
+/// step**: if another write can come between, hold a mutex of your own over both, or let the
+/// storage compare.
 ///
 /// ```
 /// use quorumlock::{FenceChecker, FencingToken};
@@ -29,15 +31,17 @@ use std::fmt;
 ///
 /// # In a database
 ///
-/// A database needs no such type, only a column that holds the greatest fence, and one more condition:
+/// A database needs no such type, only a column that holds the greatest fence, and one more
+/// condition:
 ///
 /// ```sql
 /// UPDATE orders SET state = 'paid', fence = :fence WHERE id = 42 AND fence <= :fence
 /// ```
 ///
-/// No row changed: the writer is too late, and must stop. The fence is a signed 64-bit integer (`BIGINT`) there; a new
-/// row begins with 0. Where a holder writes several rows or tables, let one transaction begin with that condition on
-/// one row that they share, so that a later holder's first write locks all earlier ones out.
+/// No row changed: the writer is too late, and must stop. The fence is a signed 64-bit integer
+/// (`BIGINT`) there; a new row begins with 0. Where a holder writes several rows or tables, let one
+/// transaction begin with that condition on one row that they share, so that a later holder's first
+/// write locks all earlier ones out.
 #[derive(Default)]
 pub struct FenceChecker {
     seen: Mutex<HashMap<Box<str>, FencingToken>>,

@@ -16,25 +16,29 @@ use std::time::Duration;
 
 /// A lock that was taken, until it is released or its lease ends.
 ///
-/// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop
-/// time: when the lease ends, another client may take the lock, whether this guard still exists or not.
+/// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A
+/// guard cannot stop time: when the lease ends, another client may take the lock, whether this
+/// guard still exists or not.
 ///
-/// Dropping a guard releases the lock without waiting for an answer. The release is on its way when `drop` returns, or
-/// waits, for 2 ms at most, for what other threads of the client have under way. A program that ends right after calls
-/// [`flush_releases`](crate::Redlock::flush_releases). A short-lived thread sends what the connection did not take at
-/// once, and retries releases that a node could not run or that were lost with a connection, until the key has ended.
-/// [`unlock`](MutexGuard::unlock) waits for a quorum of answers and returns the outcome; of a dropped guard only an
-/// observer gets it. A guard has no lifetime and may be sent to another thread and dropped there, unless it is of a
-/// [reentrant](Reentrant) lock.
+/// Dropping a guard releases the lock without waiting for an answer. The release is on its way when
+/// `drop` returns, or waits, for 2 ms at most, for what other threads of the client have under way.
+/// A program that ends right after calls [`flush_releases`](crate::Redlock::flush_releases). A
+/// short-lived thread sends what the connection did not take at once, and retries releases that a
+/// node could not run or that were lost with a connection, until the key has ended.
+/// [`unlock`](MutexGuard::unlock) waits for a quorum of answers and returns the outcome; of a
+/// dropped guard only an observer gets it. A guard has no lifetime and may be sent to another
+/// thread and dropped there, unless it is of a [reentrant](Reentrant) lock.
 ///
-/// Drop a guard where its outcome changes nothing: a release that is not waited for takes about two thirds of the
-/// processor time, and with several threads half of the context switches (`cargo bench -- drop`). Call
-/// [`unlock`](MutexGuard::unlock) where the program must know whether the lease lasted until the release.
+/// Drop a guard where its outcome changes nothing: a release that is not waited for takes about two
+/// thirds of the processor time, and with several threads half of the context switches (`cargo
+/// bench -- drop`). Call [`unlock`](MutexGuard::unlock) where the program must know whether the
+/// lease lasted until the release.
 ///
-/// Several guards of one client may share a lock: the levels of a [reentrant](Reentrant) one, and threads that
-/// [read](Read). The last of them that is dropped releases it.
+/// Several guards of one client may share a lock: the levels of a [reentrant](Reentrant) one, and
+/// threads that [read](Read). The last of them that is dropped releases it.
 ///
-/// In a child made by `fork` a guard holds nothing: the lock is its parent's. Dropping it there releases nothing.
+/// In a child made by `fork` a guard holds nothing: the lock is its parent's. Dropping it there
+/// releases nothing.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<K: Kind = Plain> {
     held: Held,
@@ -66,22 +70,25 @@ impl<K: Kind> MutexGuard<K> {
         &self.held
     }
 
-    /// The name of the lock, without the prefix. For a set, its names in order, separated by a comma and a blank; for a
-    /// permit, the name of the semaphore, `#` and the slot.
+    /// The name of the lock, without the prefix. For a set, its names in order, separated by a
+    /// comma and a blank; for a permit, the name of the semaphore, `#` and the slot.
     pub fn name(&self) -> &str {
         self.held.lock().name()
     }
 
-    /// How long the lock can still be relied on, by the clock as it is now. Zero when it cannot any more.
+    /// How long the lock can still be relied on, by the clock as it is now. Zero when it cannot any
+    /// more.
     ///
-    /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and
-    /// continues while the machine sleeps. The call waits for nothing: no node, no callback, no other thread.
+    /// It counts from before the first byte of the winning attempt was sent, less the allowance for
+    /// clock drift, and continues while the machine sleeps. The call waits for nothing: no node, no
+    /// callback, no other thread.
     pub fn remaining(&self) -> Duration {
         self.held.lock().remaining()
     }
 
-    /// Fails unless the lock is valid for at least this long. To be called before every step that must not be
-    /// done twice, with the longest time that the step may take. The call waits for nothing.
+    /// Fails unless the lock is valid for at least this long. To be called before every step that
+    /// must not be done twice, with the longest time that the step may take. The call waits for
+    /// nothing.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -95,15 +102,16 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`LeaseTooShort`](ErrorKind::LeaseTooShort) when [`remaining`](MutexGuard::remaining) is less;
-    /// [`LeaseLost`](ErrorKind::LeaseLost) when it is zero, or the loss of the lock has been
+    /// [`LeaseTooShort`](ErrorKind::LeaseTooShort) when [`remaining`](MutexGuard::remaining) is
+    /// less; [`LeaseLost`](ErrorKind::LeaseLost) when it is zero, or the loss of the lock has been
     /// [signalled](MutexGuard::lost); [`Forked`](ErrorKind::Forked). The guard is as before.
     pub fn ensure(&self, remaining: Duration) -> Result<()> {
         self.held.lock().ensure(remaining)
     }
 
-    /// Asks the nodes to let the lock last for at least `ttl` from now, and returns what holds now. Waits for the
-    /// replies of a quorum, and of the other nodes that reply, for the node timeout at most.
+    /// Asks the nodes to let the lock last for at least `ttl` from now, and returns what holds now.
+    /// Waits for the replies of a quorum, and of the other nodes that reply, for the node timeout
+    /// at most.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -121,31 +129,33 @@ impl<K: Kind> MutexGuard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// It never shortens a lease: where the lock lasts for that long already, nothing is sent, and the outcome is
-    /// [`Extended`](ExtendOutcome::Extended). Calls of several threads, for one guard or for guards that share the
-    /// lock, extend it one after the other, each for up to a node timeout and what an observer takes.
+    /// It never shortens a lease: where the lock lasts for that long already, nothing is sent, and
+    /// the outcome is [`Extended`](ExtendOutcome::Extended). Calls of several threads, for one
+    /// guard or for guards that share the lock, extend it one after the other, each for up to a
+    /// node timeout and what an observer takes.
     ///
-    /// The outcome is what the nodes replied. An observer that receives it may run for longer than a short lease lasts:
-    /// [`remaining`](MutexGuard::remaining) returns the time that is left.
+    /// The outcome is what the nodes replied. An observer that receives it may run for longer than
+    /// a short lease lasts: [`remaining`](MutexGuard::remaining) returns the time that is left.
     ///
-    /// A failed extension destroys nothing: the rest of the lease still counts, and another try may help. But a
-    /// lease that has ended is never revived. Nodes that have lost the key, for example by a restart, get it
-    /// again.
+    /// A failed extension destroys nothing: the rest of the lease still counts, and another try may
+    /// help. But a lease that has ended is never revived. Nodes that have lost the key, for example
+    /// by a restart, get it again.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) for an unusable time to live, or in a callback that an extension of the same lock
-    /// calls; [`Forked`](ErrorKind::Forked).
+    /// [`Config`](ErrorKind::Config) for an unusable time to live, or in a callback that an
+    /// extension of the same lock calls; [`Forked`](ErrorKind::Forked).
     pub fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
         self.held.lock().extend(ttl)
     }
 
-    /// A channel that receives one message when the lock is lost: because its lease ends and could not be extended, or
-    /// because so many nodes reply that it is not ours any more that no quorum can hold it. The message is sent before
-    /// the end of the validity; how long before is [`Watchdog::notify_before`](crate::Watchdog::notify_before). Without
-    /// a watchdog it is sent at the end.
+    /// A channel that receives one message when the lock is lost: because its lease ends and could
+    /// not be extended, or because so many nodes reply that it is not ours any more that no quorum
+    /// can hold it. The message is sent before the end of the validity; how long before is
+    /// [`Watchdog::notify_before`](crate::Watchdog::notify_before). Without a watchdog it is sent
+    /// at the end.
     ///
-    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is
-    /// dropped. Of several receivers of one guard, one gets the message.
+    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message,
+    /// when the guard is dropped. Of several receivers of one guard, one gets the message.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -158,20 +168,23 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it
-    /// cannot be started; [`Config`](ErrorKind::Config) in a callback that an extension of the same lock calls;
-    /// [`Forked`](ErrorKind::Forked). A channel from before a fork receives no message in the child.
+    /// [`Unavailable`](ErrorKind::Unavailable) when the lock has no watchdog and the thread that
+    /// watches it cannot be started; [`Config`](ErrorKind::Config) in a callback that an extension
+    /// of the same lock calls; [`Forked`](ErrorKind::Forked). A channel from before a fork receives
+    /// no message in the child.
     pub fn lost(&self) -> Result<Receiver<()>> {
         self.held.lost()
     }
 
-    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost) sends its message,
-    /// and at once if that time has passed. For event loops, which have no use for a channel.
+    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost)
+    /// sends its message, and at once if that time has passed. For event loops, which have no use
+    /// for a channel.
     ///
-    /// It is called on the watchdog's thread, or on the one whose [`extend`](MutexGuard::extend) detects the loss,
-    /// while no lock of this library is held; the rules for an [observer](crate::Builder::observer) apply. A panic in
-    /// it is caught and dropped. If this guard is dropped first, it is dropped and not called; on another thread it may
-    /// just then be running.
+    /// It is called on the watchdog's thread, or on the one whose [`extend`](MutexGuard::extend)
+    /// detects the loss, while no lock of this library is held; the rules for an
+    /// [observer](crate::Builder::observer) apply. A panic in it is caught and dropped. If this
+    /// guard is dropped first, it is dropped and not called; on another thread it may just then be
+    /// running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -193,9 +206,10 @@ impl<K: Kind> MutexGuard<K> {
         self.held.on_lost(Box::new(callback))
     }
 
-    /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most. Right where the
-    /// outcome matters; otherwise drop the guard, which waits for nothing and costs less. If other guards of this
-    /// client share the lock, nothing is sent and the outcome is [`StillHeld`](ReleaseOutcome::StillHeld).
+    /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at
+    /// most. Right where the outcome matters; otherwise drop the guard, which waits for nothing and
+    /// costs less. If other guards of this client share the lock, nothing is sent and the outcome
+    /// is [`StillHeld`](ReleaseOutcome::StillHeld).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -215,16 +229,18 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes answered in time to tell whether a quorum has
-    /// freed the lock, or none can have held it any more. The release has been sent to every node that can be reached,
-    /// and nodes that hang run it when they continue; at the latest, the lock ends with its time to live.
-    /// [`Forked`](ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
+    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes answered in time to tell whether
+    /// a quorum has freed the lock, or none can have held it any more. The release has been sent to
+    /// every node that can be reached, and nodes that hang run it when they continue; at the
+    /// latest, the lock ends with its time to live. [`Forked`](ErrorKind::Forked) in a child of the
+    /// process that holds the lock: it is still held.
     pub fn unlock(self) -> Result<ReleaseOutcome> {
         self.held.unlock()
     }
 
-    /// Ends the guard and keeps the lock, for another thread, process or program. Asks no node. The lock stays
-    /// held until the lease is [attached](crate::Redlock::attach) and released, or its time has passed.
+    /// Ends the guard and keeps the lock, for another thread, process or program. Asks no node. The
+    /// lock stays held until the lease is [attached](crate::Redlock::attach) and released, or its
+    /// time has passed.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -238,26 +254,27 @@ impl<K: Kind> MutexGuard<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way, a quorum of answers
-    /// is waited for, for the node timeout at most. A lock that was signalled as [`lost`](MutexGuard::lost) stays lost:
-    /// its lease has ended. The channel is disconnected.
+    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way,
+    /// a quorum of answers is waited for, for the node timeout at most. A lock that was signalled
+    /// as [`lost`](MutexGuard::lost) stays lost: its lease has ended. The channel is disconnected.
     ///
-    /// A node that hangs is not waited for, and runs what this client had asked of it when it continues. Another client
-    /// has connections of its own, and may be served there before that. After its release the key may be set there once
-    /// more, and expires with its time to live. After its extension by more than [`Lease::ttl`] the key may live no
-    /// longer there than that.
+    /// A node that hangs is not waited for, and runs what this client had asked of it when it
+    /// continues. Another client has connections of its own, and may be served there before that.
+    /// After its release the key may be set there once more, and expires with its time to live.
+    /// After its extension by more than [`Lease::ttl`] the key may live no longer there than that.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) when other guards of this client share the lock, or another of its threads is
-    /// just trying to; the guard is dropped.
-    /// [`Forked`](ErrorKind::Forked) in a child of the process that holds the lock.
+    /// [`Config`](ErrorKind::Config) when other guards of this client share the lock, or another of
+    /// its threads is just trying to; the guard is dropped. [`Forked`](ErrorKind::Forked) in a
+    /// child of the process that holds the lock.
     pub fn detach(self) -> Result<Lease<K>> {
         Lease::of(self.held.detach()?)
     }
 }
 
 impl<K: Kind + Send> MutexGuard<K> {
-    /// Forgets the kind in the type, not in the guard: for a field or a collection that holds guards of any kind.
+    /// Forgets the kind in the type, not in the guard: for a field or a collection that holds
+    /// guards of any kind.
     pub fn erase(self) -> MutexGuard<Any> {
         MutexGuard {
             held: self.held,
@@ -269,8 +286,8 @@ impl<K: Kind + Send> MutexGuard<K> {
 }
 
 impl MutexGuard<Fenced> {
-    /// The number of this acquisition, greater than the number of every acquisition before it: send it with everything
-    /// that is written under the lock, see [`FencingToken`].
+    /// The number of this acquisition, greater than the number of every acquisition before it: send
+    /// it with everything that is written under the lock, see [`FencingToken`].
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended.
     ///
@@ -304,19 +321,21 @@ impl MutexGuard<Any> {
 
 impl MutexGuard<Write> {
     /// Makes it a lock to read, without letting another writer in between, and extends it by the
-    /// [`ttl`](crate::Mutex::ttl) of its mutex. Waits as [`extend`](MutexGuard::extend) does. Other readers are let in
-    /// from then on; writers are not, for as long as the lease that it has lasts.
+    /// [`ttl`](crate::Mutex::ttl) of its mutex. Waits as [`extend`](MutexGuard::extend) does. Other
+    /// readers are let in from then on; writers are not, for as long as the lease that it has
+    /// lasts.
     ///
-    /// If too few nodes answer, the lock is one to read all the same, and its lease is as long as before. Nodes that
-    /// have not received it refuse other readers until they do, by the next extension, or the lock is released or ends.
+    /// If too few nodes answer, the lock is one to read all the same, and its lease is as long as
+    /// before. Nodes that have not received it refuse other readers until they do, by the next
+    /// extension, or the lock is released or ends.
     ///
-    /// What [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) were given for the lock to write ends: the
-    /// channel is disconnected.
+    /// What [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) were given for the lock
+    /// to write ends: the channel is disconnected.
     ///
     /// # Errors
-    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended or the nodes do not have the lock any more.
-    /// [`Config`](ErrorKind::Config) and [`Forked`](ErrorKind::Forked) as [`extend`](MutexGuard::extend). In each case
-    /// the guard is dropped.
+    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended or the nodes do not have the
+    /// lock any more. [`Config`](ErrorKind::Config) and [`Forked`](ErrorKind::Forked) as
+    /// [`extend`](MutexGuard::extend). In each case the guard is dropped.
     pub fn downgrade(self) -> Result<MutexGuard<Read>> {
         MutexGuard::of(&self.own.0, self.own.0.downgrade(self.held)?)
     }
@@ -328,8 +347,8 @@ impl MutexGuard<Fenced<Write>> {
         self.number
     }
 
-    /// Makes it a lock to read, as [`downgrade`](MutexGuard::downgrade) of a writer without a number. The reader has
-    /// none, because it does not write.
+    /// Makes it a lock to read, as [`downgrade`](MutexGuard::downgrade) of a writer without a
+    /// number. The reader has none, because it does not write.
     ///
     /// # Errors
     /// As [`downgrade`](MutexGuard::downgrade) of a writer without a number.
@@ -346,8 +365,8 @@ impl MutexGuard<Set> {
 }
 
 impl MutexGuard<Slot> {
-    /// Which of the slots it is, from 0. No other holder has the same one meanwhile: it may choose one of k work
-    /// directories, ports or devices.
+    /// Which of the slots it is, from 0. No other holder has the same one meanwhile: it may choose
+    /// one of k work directories, ports or devices.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

@@ -13,8 +13,8 @@ use crossbeam_channel::Receiver;
 /// What a guard of any kind holds.
 pub(crate) enum Held {
     Alone(HeldLock),
-    /// The lock is dropped first: what the next holder of the slot asks for goes behind the release, on every
-    /// connection.
+    /// The lock is dropped first: what the next holder of the slot asks for goes behind the
+    /// release, on every connection.
     Permit(HeldLock, TakenSlot),
     Shared(Share),
 }

@@ -1,6 +1,6 @@
-//! What a program names: builder, client, mutex, guard, lease, kinds, wait, watchdog, and the status of nodes. A
-//! [`Mutex`](mutex::Mutex) is a shell around a [`Lock`](lock::Lock), a guard around what is [`Held`](held::Held): those
-//! are the same for every kind.
+//! What a program names: builder, client, mutex, guard, lease, kinds, wait, watchdog, and the
+//! status of nodes. A [`Mutex`](mutex::Mutex) is a shell around a [`Lock`](lock::Lock), a guard
+//! around what is [`Held`](held::Held): those are the same for every kind.
 
 pub(crate) mod aliases;
 pub(crate) mod builder;

@@ -9,7 +9,8 @@ use crate::fault::{Cause, Fault};
 use std::fmt;
 use std::time::Duration;
 
-/// How one node looks to a client: from [`Redlock::nodes`](crate::Redlock::nodes). It is a copy, and does not change.
+/// How one node looks to a client: from [`Redlock::nodes`](crate::Redlock::nodes). It is a copy,
+/// and does not change.
 #[derive(Clone)]
 pub struct NodeStatus {
     address: String,
@@ -21,18 +22,20 @@ pub struct NodeStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing delays, for ever.
+    /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing
+    /// delays, for ever.
     Down(Cause),
-    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have
-    /// forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
+    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a
+    /// while, and may have forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
     Quarantined {
         /// How long that goes on, unless the node is restarted again.
         remaining: Duration,
     },
-    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same server as another
-    /// node; or it answered the last attempt with an error that does not pass by itself, such as out of memory, no
-    /// permission or too few replicas. It is tried again, in case that changes. An error that passes, as while a script
-    /// runs for long, is [`Down`](NodeState::Down).
+    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same
+    /// server as another node; or it answered the last attempt with an error that does not pass by
+    /// itself, such as out of memory, no permission or too few replicas. It is tried again, in case
+    /// that changes. An error that passes, as while a script runs for long, is
+    /// [`Down`](NodeState::Down).
     Rejected(Cause),
     /// No connection has been tried. Connections are made when the first lock is taken.
     Unknown,
@@ -69,14 +72,14 @@ impl NodeStatus {
         }
     }
 
-    /// How long it has been up, or down, or in quarantine: since the client found out. For one that nothing was heard
-    /// of, since the client was built.
+    /// How long it has been up, or down, or in quarantine: since the client found out. For one that
+    /// nothing was heard of, since the client was built.
     pub fn state_age(&self) -> Duration {
         self.snapshot.time
     }
 
-    /// What it remembers of itself, for programs that have just started: why and since when its votes count, or not yet
-    /// ([`RestartPolicy`](crate::RestartPolicy)).
+    /// What it remembers of itself, for programs that have just started: why and since when its
+    /// votes count, or not yet ([`RestartPolicy`](crate::RestartPolicy)).
     ///
     /// ```
     /// use quorumlock::{NodeNote, Redlock};
@@ -93,9 +96,10 @@ impl NodeStatus {
         self.snapshot.note
     }
 
-    /// For how long its votes have counted, for programs that have just started, too, by [`note`](NodeStatus::note).
-    /// None if they do not count, or if they count for another reason: it tells nothing, it is declared
-    /// [`durable`](crate::Builder::durable), or [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
+    /// For how long its votes have counted, for programs that have just started, too, by
+    /// [`note`](NodeStatus::note). None if they do not count, or if they count for another reason:
+    /// it tells nothing, it is declared [`durable`](crate::Builder::durable), or
+    /// [`RestartPolicy::Off`](crate::RestartPolicy::Off) is set.
     pub fn counted_for(&self) -> Option<Duration> {
         self.snapshot
             .counted_for
@@ -108,14 +112,14 @@ impl NodeStatus {
         &self.snapshot.mismatches
     }
 
-    /// Whether there is a connection to it now. A node that votes may have none: servers close idle ones, and it is
-    /// made again when the node is next asked.
+    /// Whether there is a connection to it now. A node that votes may have none: servers close idle
+    /// ones, and it is made again when the node is next asked.
     pub fn is_connected(&self) -> bool {
         self.snapshot.is_connected
     }
 
-    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a node whose `INFO`
-    /// contains `aof_enabled:0` is not durable.
+    /// Whether it is declared [`durable`](crate::Builder::durable) and has not contradicted that: a
+    /// node whose `INFO` contains `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
         self.is_declared_durable && !self.appends_nothing()
     }
@@ -139,25 +143,29 @@ impl NodeStatus {
         self.snapshot.server_info.aof_enabled() == Some(false)
     }
 
-    /// What server it is, such as `Redis 7.0.15` or `Valkey 9.1.2`; none when it was not met yet or withholds it.
+    /// What server it is, such as `Redis 7.0.15` or `Valkey 9.1.2`; none when it was not met yet or
+    /// withholds it.
     pub fn server(&self) -> Option<String> {
         self.snapshot.server_info.server()
     }
 
-    /// The first eight digits of its run id, which is another one after each restart. None when it was not met yet or
-    /// withholds it (an ACL without `INFO`): **the restarts of a node that withholds it are not noticed.**
+    /// The first eight digits of its run id, which is another one after each restart. None when it
+    /// was not met yet or withholds it (an ACL without `INFO`): **the restarts of a node that
+    /// withholds it are not noticed.**
     pub fn run_id(&self) -> Option<String> {
         self.snapshot.server_info.run_id().map(|id| id.to_string())
     }
 
-    /// Whether it was a master, as it should be, when it was last asked. None if it was not asked yet or withholds it.
+    /// Whether it was a master, as it should be, when it was last asked. None if it was not asked
+    /// yet or withholds it.
     pub fn is_master(&self) -> Option<bool> {
         self.snapshot.server_info.is_master()
     }
 
-    /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
-    /// not `noeviction`. Such a node may delete the key of a held lock, and reports nothing. None as well while the
-    /// node was not asked, as for [`NodeMayEvict`](crate::event::Event::NodeMayEvict).
+    /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and
+    /// `maxmemory-policy` is not `noeviction`. Such a node may delete the key of a held lock, and
+    /// reports nothing. None as well while the node was not asked, as for
+    /// [`NodeMayEvict`](crate::event::Event::NodeMayEvict).
     pub fn eviction(&self) -> Option<&'static str> {
         self.snapshot.server_info.eviction()
     }
@@ -169,8 +177,9 @@ impl NodeStatus {
             .map(|fault| NodeFault::new(self.address.clone(), fault))
     }
 
-    /// How long it took to reply to what it was asked about locks, since the client was built: from when the command
-    /// was queued, or the connection made, to when the reply was read. Also of replies that no call waited for.
+    /// How long it took to reply to what it was asked about locks, since the client was built: from
+    /// when the command was queued, or the connection made, to when the reply was read. Also of
+    /// replies that no call waited for.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -193,9 +202,10 @@ impl NodeStatus {
         }
     }
 
-    /// Each fault that has cost a call its vote, and how often, since the client was built, in the order in which they
-    /// first occurred. Faults of one phase and cause are counted together. A node that is down counts once for each
-    /// attempt, extension or release that could not count on it.
+    /// Each fault that has cost a call its vote, and how often, since the client was built, in the
+    /// order in which they first occurred. Faults of one phase and cause are counted together. A
+    /// node that is down counts once for each attempt, extension or release that could not count on
+    /// it.
     pub fn faults(&self) -> Vec<(NodeFault, u64)> {
         let fault = |phase, cause| NodeFault::new(self.address.clone(), Fault::new(phase, cause));
         self.snapshot
@@ -212,9 +222,11 @@ impl NodeStatus {
 pub struct Latency {
     /// How many replies were counted.
     pub count: u64,
-    /// The time that half of the replies did not exceed: never too small, and at most a quarter too large.
+    /// The time that half of the replies did not exceed: never too small, and at most a quarter too
+    /// large.
     pub p50: Duration,
-    /// The time that 99 % of the replies did not exceed: never too small, and at most a quarter too large.
+    /// The time that 99 % of the replies did not exceed: never too small, and at most a quarter too
+    /// large.
     pub p99: Duration,
     /// The longest.
     pub max: Duration,

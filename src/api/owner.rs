@@ -8,11 +8,12 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
-/// An owner of [reentrant](crate::Mutex::reentrant) locks that is no thread: a unit of work that moves between threads,
-/// for example a request. [`Mutex::lock_as`](crate::Mutex::lock_as) takes a lock for it.
+/// An owner of [reentrant](crate::Mutex::reentrant) locks that is no thread: a unit of work that
+/// moves between threads, for example a request. [`Mutex::lock_as`](crate::Mutex::lock_as) takes a
+/// lock for it.
 ///
-/// It may be sent to another thread, and is used by one at a time. Its guards may go wherever they like. Dropping it
-/// releases nothing: its guards do.
+/// It may be sent to another thread, and is used by one at a time. Its guards may go wherever they
+/// like. Dropping it releases nothing: its guards do.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -52,7 +53,8 @@ pub struct Owner {
 /// A lock of a client.
 #[derive(PartialEq, Eq, Hash)]
 struct HoldKey {
-    /// The address of what the client's handles share. The entry of a client that has gone has no hold.
+    /// The address of what the client's handles share. The entry of a client that has gone has no
+    /// hold.
     client: usize,
     key: Arc<str>,
 }

@@ -16,17 +16,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
+/// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections
+/// they share.
 ///
-/// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
-/// program usually has one client and clones it into its threads. The connections are made when first needed, or by
-/// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
-/// last of these waits for the answers to releases: until no node has sent anything for a node timeout, and for 5 s at
-/// most, or one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's
-/// thread: what still runs then ends with the callback. There is no background thread, unless a lock has a
-/// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name. Another one
-/// exists while releases are unanswered and no thread is in a call: it sends what a connection did not take at once,
-/// what a node could not run, and what was lost with a connection.
+/// One connection per node carries the commands of all threads. Cloning is cheap, and clones share
+/// everything; a program usually has one client and clones it into its threads. The connections are
+/// made when first needed, or by [`connect`](Redlock::connect), made again when lost, and closed
+/// with the last clone, guard and mutex. Dropping the last of these waits for the answers to
+/// releases: until no node has sent anything for a node timeout, and for 5 s at most, or one node
+/// timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's
+/// thread: what still runs then ends with the callback. There is no background thread, unless a
+/// lock has a [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up
+/// a host name. Another one exists while releases are unanswered and no thread is in a call: it
+/// sends what a connection did not take at once, what a node could not run, and what was lost with
+/// a connection.
 #[derive(Clone)]
 pub struct Redlock {
     pub(crate) client: Client,
@@ -35,16 +38,17 @@ pub struct Redlock {
 }
 
 impl Redlock {
-    /// The lock of a name. Makes no connection; a name that cannot be used is reported when it is locked.
+    /// The lock of a name. Makes no connection; a name that cannot be used is reported when it is
+    /// locked.
     ///
-    /// A name has 1 to 4096 bytes. Mutexes of the same name and kind are the same lock, in this process and in every
-    /// other one that uses the same nodes and prefix.
+    /// A name has 1 to 4096 bytes. Mutexes of the same name and kind are the same lock, in this
+    /// process and in every other one that uses the same nodes and prefix.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(Lock::plain(&self.client, name.as_ref()))
     }
 
-    /// The reading side of the read-write lock of a name: many readers, or one [writer](Redlock::write_mutex). The
-    /// rules are the same as for [`Write`].
+    /// The reading side of the read-write lock of a name: many readers, or one
+    /// [writer](Redlock::write_mutex). The rules are the same as for [`Write`].
     #[doc(alias = "RwLock")]
     pub fn read_mutex(&self, name: impl AsRef<str>) -> Mutex<Read> {
         Mutex::new(Lock::marked(
@@ -55,8 +59,8 @@ impl Redlock {
         ))
     }
 
-    /// The writing side of the read-write lock of a name. It is another lock than the [`mutex`](Redlock::mutex) of the
-    /// same name. See [`Write`].
+    /// The writing side of the read-write lock of a name. It is another lock than the
+    /// [`mutex`](Redlock::mutex) of the same name. See [`Write`].
     #[doc(alias = "RwLock")]
     pub fn write_mutex(&self, name: impl AsRef<str>) -> Mutex<Write> {
         Mutex::new(Lock::marked(
@@ -67,26 +71,28 @@ impl Redlock {
         ))
     }
 
-    /// The lock of several names, all or none of them. Makes no connection; names that cannot be used are reported
-    /// when they are locked.
+    /// The lock of several names, all or none of them. Makes no connection; names that cannot be
+    /// used are reported when they are locked.
     ///
-    /// The order of the names does not matter, and a name that is given more than once counts once. There are 1 to 64,
-    /// each as for a [`mutex`](Redlock::mutex). See [`Set`].
+    /// The order of the names does not matter, and a name that is given more than once counts once.
+    /// There are 1 to 64, each as for a [`mutex`](Redlock::mutex). See [`Set`].
     pub fn mutex_set(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Mutex<Set> {
         Mutex::new(Lock::set(&self.client, names))
     }
 
-    /// A lock of which at most `permits` are held at once, 1 to 256. Makes no connection; a name or a number that
-    /// cannot be used is reported when a permit is taken.
+    /// A lock of which at most `permits` are held at once, 1 to 256. Makes no connection; a name or
+    /// a number that cannot be used is reported when a permit is taken.
     ///
-    /// Semaphores of the same name share their permits, in this process and in every other one that uses the same nodes
-    /// and prefix. Their slots are the locks `name#0`, `name#1` and so on. See [`Slot`].
+    /// Semaphores of the same name share their permits, in this process and in every other one that
+    /// uses the same nodes and prefix. Their slots are the locks `name#0`, `name#1` and so on. See
+    /// [`Slot`].
     pub fn semaphore(&self, name: impl AsRef<str>, permits: usize) -> Mutex<Slot> {
         Mutex::new(Lock::semaphore(&self.client, name.as_ref(), permits))
     }
 
-    /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Sends
-    /// nothing and does not wait. The guard has no watchdog; [`Mutex::attach`] adds one, and describes the rest.
+    /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it
+    /// was taken. Sends nothing and does not wait. The guard has no watchdog; [`Mutex::attach`]
+    /// adds one, and describes the rest.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -102,8 +108,8 @@ impl Redlock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A text has to be parsed as a lease of some kind first: `let lease: Lease = text.parse()?`, or `Lease<Any>` where
-    /// the kind is not known.
+    /// A text has to be parsed as a lease of some kind first: `let lease: Lease = text.parse()?`,
+    /// or `Lease<Any>` where the kind is not known.
     ///
     /// # Errors
     /// As [`Mutex::attach`].
@@ -115,15 +121,17 @@ impl Redlock {
         Mutex::new(lock).attach(lease)
     }
 
-    /// Makes all connections, and returns what each node is. Optional: without it, the first lock makes them.
+    /// Makes all connections, and returns what each node is. Optional: without it, the first lock
+    /// makes them.
     ///
-    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and
-    /// the first lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection
-    /// to are asked whether they still are masters, so those that hang are found out.
+    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice
+    /// shows at once and the first lock is as quick as any; and as a health check as often as it
+    /// likes. Nodes that there is a connection to are asked whether they still are masters, so
+    /// those that hang are found out.
     ///
-    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is down is not waited
-    /// for, nor is one that has failed a moment ago asked again before its back-off is over. What only a lock can show
-    /// is not seen: missing permissions, a full memory.
+    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is
+    /// down is not waited for, nor is one that has failed a moment ago asked again before its
+    /// back-off is over. What only a lock can show is not seen: missing permissions, a full memory.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -138,9 +146,10 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at
-    /// each of the others; [`nodes`](Redlock::nodes) returns the statuses all the same.
-    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum of nodes can vote
+    /// now, with the cause at each of the others; [`nodes`](Redlock::nodes) returns the statuses
+    /// all the same. [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the
+    /// client.
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
         let count = self.client.engine().check(timeout);
@@ -154,10 +163,11 @@ impl Redlock {
         }
     }
 
-    /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to
-    /// none, and waits for nothing: it is what the client has found out while it was used, and which connections have
-    /// been closed since. A server that was killed a moment ago is still shown as voting, and as [not
-    /// connected](NodeStatus::is_connected): an idle connection may have ended for other reasons.
+    /// How the nodes look to this client now, in the order in which they were named. Asks none of
+    /// them, connects to none, and waits for nothing: it is what the client has found out while it
+    /// was used, and which connections have been closed since. A server that was killed a moment
+    /// ago is still shown as voting, and as [not connected](NodeStatus::is_connected): an idle
+    /// connection may have ended for other reasons.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -191,13 +201,14 @@ impl Redlock {
         Ok(status)
     }
 
-    /// Waits until every node has run the pending releases of this client, for `timeout` at most: the releases of
-    /// dropped guards and lost attempts that are not sent or not answered yet, and those that are sent again because a
-    /// node was down or answered with an error. Closes nothing: the client can be used on.
+    /// Waits until every node has run the pending releases of this client, for `timeout` at most:
+    /// the releases of dropped guards and lost attempts that are not sent or not answered yet, and
+    /// those that are sent again because a node was down or answered with an error. Closes nothing:
+    /// the client can be used on.
     ///
-    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those
-    /// locks stay held for their time to live. Dropping the last handle waits by itself, but only while answers arrive,
-    /// for 5 s at most, and not for nodes that are down.
+    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then
+    /// is lost, and those locks stay held for their time to live. Dropping the last handle waits by
+    /// itself, but only while answers arrive, for 5 s at most, and not for nodes that are down.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -211,9 +222,9 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each
-    /// such node. They are still sent as before. [`Forked`](crate::ErrorKind::Forked) in a child of the process that
-    /// built the client.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when a node has not run all of them in time;
+    /// the causes name each such node. They are still sent as before.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn flush_releases(&self, timeout: Duration) -> Result<()> {
         self.client.flush_releases(timeout)
     }

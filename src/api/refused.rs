@@ -174,8 +174,8 @@
 //! }
 //! ```
 //!
-//! Levels of a reentrant lock stay on the thread that owns them, also as `Any`, and an owner serves one thread at a
-//! time:
+//! Levels of a reentrant lock stay on the thread that owns them, also as `Any`, and an owner serves
+//! one thread at a time:
 //!
 //! ```compile_fail,E0277
 //! # use quorumlock::*;

@@ -110,7 +110,8 @@ impl OwnLosses {
 }
 
 impl Drop for OwnLosses {
-    /// What was registered is the parent's: in a child nothing of it is dropped, as nothing of it is called.
+    /// What was registered is the parent's: in a child nothing of it is dropped, as nothing of it
+    /// is called.
     fn drop(&mut self) {
         if self.created_in.is_forked() {
             std::mem::forget(std::mem::take(&mut self.callbacks));

@@ -5,15 +5,18 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-/// TLS for nodes whose URLs begin with `rediss://`: the roots that their certificates are checked against, and a
-/// certificate of the client's own for servers that require one. Given to [`Builder::tls`](crate::Builder::tls).
+/// TLS for nodes whose URLs begin with `rediss://`: the roots that their certificates are checked
+/// against, and a certificate of the client's own for servers that require one. Given to
+/// [`Builder::tls`](crate::Builder::tls).
 ///
-/// Certificates are always checked: the chain, the time, and that they are for the host name or IP address of the URL
-/// or of its parameter [`server_name`](crate::Builder::node). Nothing switches that off. The [page about
-/// TLS](crate::docs::tls) describes how to issue certificates and set servers up.
+/// Certificates are always checked: the chain, the time, and that they are for the host name or IP
+/// address of the URL or of its parameter [`server_name`](crate::Builder::node). Nothing switches
+/// that off. The [page about TLS](crate::docs::tls) describes how to issue certificates and set
+/// servers up.
 ///
-/// Without roots, the system's roots are used if the feature `tls-native-roots` is on; otherwise building the client
-/// fails. Nothing is read or checked before that, nor if no URL begins with `rediss://`.
+/// Without roots, the system's roots are used if the feature `tls-native-roots` is on; otherwise
+/// building the client fails. Nothing is read or checked before that, nor if no URL begins with
+/// `rediss://`.
 ///
 /// ```no_run
 /// use quorumlock::{Redlock, Tls};
@@ -59,8 +62,9 @@ impl Tls {
         self
     }
 
-    /// A client certificate, with those that lead from it to a root, and its private key, each in PEM. For servers with
-    /// `tls-auth-clients yes`, which is the default of Redis and Valkey. Default: none.
+    /// A client certificate, with those that lead from it to a root, and its private key, each in
+    /// PEM. For servers with `tls-auth-clients yes`, which is the default of Redis and Valkey.
+    /// Default: none.
     ///
     /// The key must not be encrypted. Neither appears in any error or `Debug` output.
     #[must_use]
@@ -70,7 +74,8 @@ impl Tls {
         self
     }
 
-    /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built, and not again.
+    /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built,
+    /// and not again.
     #[must_use]
     pub fn identity_file(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
         self.certificate_file(certificate.into())

@@ -13,14 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for sockets checks the channel that may cancel its wait, if the system has no thread
-/// that waits for the channel.
+/// How often a thread that waits for sockets checks the channel that may cancel its wait, if the
+/// system has no thread that waits for the channel.
 const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
-/// Waits, like all other limits except leases, go by a steady clock: setting the machine's wall clock changes
-/// none of them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
+/// Waits, like all other limits except leases, go by a steady clock: setting the machine's wall
+/// clock changes none of them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine
+/// sleeps.
 ///
 /// ```
 /// use quorumlock::{CancelHandle, Wait};
@@ -51,8 +52,9 @@ enum CancelSource {
 }
 
 impl Wait {
-    /// Waits for as long as the resource is held: the call has no limit of its own. It fails when no quorum of nodes
-    /// has answered for [`Builder::unavailable_after`](crate::Builder::unavailable_after).
+    /// Waits for as long as the resource is held: the call has no limit of its own. It fails when
+    /// no quorum of nodes has answered for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after).
     pub fn unlimited() -> Wait {
         Wait {
             limit: Limit::Never,
@@ -83,15 +85,16 @@ impl Wait {
         self
     }
 
-    /// Lets a channel end the wait, by a message, which is taken, or by its last sender going away. Replaces an earlier
-    /// handle or channel.
+    /// Lets a channel end the wait, by a message, which is taken, or by its last sender going away.
+    /// Replaces an earlier handle or channel.
     #[must_use]
     pub fn cancelled_by_channel(mut self, receiver: Receiver<()>) -> Wait {
         self.cancel = CancelSource::Channel(receiver);
         self
     }
 
-    /// Refuses a handle that this process has inherited from its parent: a wait on it might never end.
+    /// Refuses a handle that this process has inherited from its parent: a wait on it might never
+    /// end.
     pub(crate) fn check_process(&self) -> Result<()> {
         match &self.cancel {
             CancelSource::Handle(CancelHandle(shared)) => {
@@ -131,7 +134,8 @@ impl Wait {
         }
     }
 
-    /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
+    /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it
+    /// was cancelled.
     pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
         let (by_channel, by_handle) = match &self.cancel {
             CancelSource::Channel(receiver) => (receiver.clone(), never()),
@@ -179,13 +183,15 @@ impl Drop for InterruptRegistration<'_> {
     }
 }
 
-/// Ends waits from another thread: every wait that was given this handle or a clone of it, now and later.
+/// Ends waits from another thread: every wait that was given this handle or a clone of it, now and
+/// later.
 ///
-/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key
-/// behind. Dropping a handle cancels nothing.
+/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and
+/// leaves no key behind. Dropping a handle cancels nothing.
 ///
-/// A child made by `fork` needs handles of its own: a wait that is given one of the parent's is refused as
-/// [`Forked`](crate::ErrorKind::Forked), and cancelling one in the child cancels no wait of the parent.
+/// A child made by `fork` needs handles of its own: a wait that is given one of the parent's is
+/// refused as [`Forked`](crate::ErrorKind::Forked), and cancelling one in the child cancels no wait
+/// of the parent.
 #[derive(Clone, Debug)]
 pub struct CancelHandle(Arc<CancelState>);
 
@@ -240,7 +246,8 @@ impl CancelHandle {
 }
 
 impl Drop for CancelHandle {
-    /// In a child, the channel is left as it is: threads that the child does not have were perhaps waiting at it.
+    /// In a child, the channel is left as it is: threads that the child does not have were perhaps
+    /// waiting at it.
     fn drop(&mut self) {
         if self.is_inherited() {
             std::mem::forget(Arc::clone(&self.0));

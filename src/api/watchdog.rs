@@ -8,19 +8,20 @@ use crate::engine::watchdog_thread::AutomaticExtension;
 use crate::events::error::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// How long before its end a lease is reported lost by default, as a part of its validity: a tenth, so that its holder
-/// has time to stop.
+/// How long before its end a lease is reported lost by default, as a part of its validity: a tenth,
+/// so that its holder has time to stop.
 const MARGIN: u32 = 10;
 /// Longest margin by default.
 const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 
-/// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they are reported lost.
-/// Given to [`Mutex::watchdog`](crate::Mutex::watchdog).
+/// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they
+/// are reported lost. Given to [`Mutex::watchdog`](crate::Mutex::watchdog).
 ///
-/// One thread for each client, started when it is first needed, extends all its locks, all that are due in one batch.
-/// It blocks all signals and ends with the client. An extension that fails is tried again, several times before the
-/// end. Once a second, the thread connects again to nodes whose connections have ended. Where one has lost its data,
-/// all locks are extended at once, and set again there.
+/// One thread for each client, started when it is first needed, extends all its locks, all that are
+/// due in one batch. It blocks all signals and ends with the client. An extension that fails is
+/// tried again, several times before the end. Once a second, the thread connects again to nodes
+/// whose connections have ended. Where one has lost its data, all locks are extended at once, and
+/// set again there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watchdog {
     period: Option<Duration>,
@@ -35,33 +36,34 @@ impl Watchdog {
         Watchdog::default()
     }
 
-    /// How long after an extension the next one follows. Default: a third of the time to live. At most half of the
-    /// validity is waited in any case, so that there is time to try again.
+    /// How long after an extension the next one follows. Default: a third of the time to live. At
+    /// most half of the validity is waited in any case, so that there is time to try again.
     #[must_use]
     pub fn period(mut self, period: Duration) -> Watchdog {
         self.period = Some(period);
         self
     }
 
-    /// How long before the end of its validity a lock that could not be extended is reported lost, so that its holder
-    /// can stop in time. Default: a tenth of the validity, at most 1 s. Less than half of the validity. When it has
-    /// been reported, nothing extends the lock any more.
+    /// How long before the end of its validity a lock that could not be extended is reported lost,
+    /// so that its holder can stop in time. Default: a tenth of the validity, at most 1 s. Less
+    /// than half of the validity. When it has been reported, nothing extends the lock any more.
     #[must_use]
     pub fn notify_before(mut self, margin: Duration) -> Watchdog {
         self.margin = Some(margin);
         self
     }
 
-    /// How often a lock is extended automatically. After the last time it runs out, and is reported lost. Default:
-    /// without limit. Extensions by hand do not count, nor does one that is made early for a node that has lost its
-    /// data.
+    /// How often a lock is extended automatically. After the last time it runs out, and is reported
+    /// lost. Default: without limit. Extensions by hand do not count, nor does one that is made
+    /// early for a node that has lost its data.
     #[must_use]
     pub fn max_extensions(mut self, extensions: u32) -> Watchdog {
         self.max_extensions = Some(extensions);
         self
     }
 
-    /// For how long a lock is extended automatically, counted from when it was taken. Default: without limit.
+    /// For how long a lock is extended automatically, counted from when it was taken. Default:
+    /// without limit.
     #[must_use]
     pub fn max_duration(mut self, time: Duration) -> Watchdog {
         self.max_duration = Some(time);

@@ -1,7 +1,9 @@
-//! The page of every message of an error or an event: rendered by the code, compared with the manual's page.
-//! `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
+//! The page of every message of an error or an event: rendered by the code, compared with the
+//! manual's page. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the
+//! page anew.
 //!
-//! Here are the faults of nodes and the page; `errors` has the errors, `statuses` the statuses of nodes.
+//! Here are the faults of nodes and the page; `errors` has the errors, `statuses` the statuses of
+//! nodes.
 
 mod errors;
 mod statuses;
@@ -307,8 +309,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
 
 fn page() -> String {
     let mut page = String::from(
-        "Every message of an error, an event and a node's status, but those about the arguments of a C function. A \
-         test\nrenders this page and compares it with this text.\n",
+        "Every message of an error, an event and a node's status, but those about the arguments of a C\n\
+         function. A test renders this page and compares it with this text.\n",
     );
     let list = |page: &mut String, title: &str, lines: &[&dyn Display]| {
         let _ = write!(page, "\n# {title}\n\n```text\n");

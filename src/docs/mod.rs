@@ -11,8 +11,8 @@
 //! * [`testing`]: what was tested, how, and what was not.
 //! * [`performance`]: what a lock costs, and where that goes.
 
-// The pages are read as files too, where their links lead to files. Of two definitions of a link, the first counts:
-// those here lead to the same pages of this documentation.
+// The pages are read as files too, where their links lead to files. Of two definitions of a link,
+// the first counts: those here lead to the same pages of this documentation.
 
 #[doc = include_str!("choosing.md")]
 pub mod choosing {}

@@ -1,9 +1,9 @@
-//! A script that runs: its key and arguments, and the commands in it, as `redis.pcall` runs them: on the node's keys
-//! and channels, under its condition.
+//! A script that runs: its key and arguments, and the commands in it, as `redis.pcall` runs them:
+//! on the node's keys and channels, under its condition.
 //!
-//! A node that may not write refuses a script where it writes, and no sooner: a replica each write, one whose memory is
-//! full a write that needs some. A script that has written runs to its end: nothing is refused after its first write,
-//! even if that one had no effect.
+//! A node that may not write refuses a script where it writes, and no sooner: a replica each write,
+//! one whose memory is full a write that needs some. A script that has written runs to its end:
+//! nothing is refused after its first write, even if that one had no effect.
 
 use super::config::{Condition, ServerKind};
 use super::expire;
@@ -15,8 +15,8 @@ use super::sorted_set::Member;
 use crate::protocol::kinds::number::number;
 use std::borrow::Cow;
 
-/// The error reply of a script that comes to no answer: what a command inside it replied, or what the server reports
-/// about the script itself.
+/// The error reply of a script that comes to no answer: what a command inside it replied, or what
+/// the server reports about the script itself.
 pub(super) type Failure = Cow<'static, str>;
 
 /// What a script returns.
@@ -41,8 +41,8 @@ pub(super) type Answer = Result<ScriptValue, Failure>;
 
 /// A running script.
 pub(super) struct Calls<'s> {
-    /// The arguments. To Lua, one that is missing is `nil`, which equals no string and which no command takes for an
-    /// argument.
+    /// The arguments. To Lua, one that is missing is `nil`, which equals no string and which no
+    /// command takes for an argument.
     pub(super) arguments: &'s [&'s [u8]],
     pub(super) condition: Condition,
     pub(super) database: &'s mut Keyspace,
@@ -117,7 +117,8 @@ impl<'s> Calls<'s> {
         Ok(())
     }
 
-    /// Sets a key that is there, also if the memory of the node is full: after any write it is not refused.
+    /// Sets a key that is there, also if the memory of the node is full: after any write it is not
+    /// refused.
     pub(super) fn set_again(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         let done = self.set(value, milliseconds);
         if done.is_err() && self.pexpire(self.key, milliseconds) == Ok(true) {
@@ -137,8 +138,8 @@ impl<'s> Calls<'s> {
         self.exchange.publish(channel, message) > 0
     }
 
-    /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and `ZSCORE`. A key that
-    /// holds something else has none.
+    /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and
+    /// `ZSCORE`. A key that holds something else has none.
     pub(super) fn members(&self, key: &[u8]) -> &[Member] {
         self.database.members(key, self.now).unwrap_or_default()
     }
@@ -168,8 +169,9 @@ impl<'s> Calls<'s> {
             .change_set(key, self.now, |set| set.remove_above(score))?)
     }
 
-    /// A command that writes is about to run; `grows`: one that servers refuse when their memory is full. Before Redis
-    /// 7.0, the error of a command that the server did not run names the line of the script.
+    /// A command that writes is about to run; `grows`: one that servers refuse when their memory is
+    /// full. Before Redis 7.0, the error of a command that the server did not run names the line of
+    /// the script.
     fn write(&mut self, command: &str, grows: bool) -> Result<(), Failure> {
         let refusal = match self.condition {
             Condition::OutOfMemory if grows => Some(OUT_OF_MEMORY),

@@ -1,4 +1,5 @@
-//! The certificate of a node, and the CA that has issued it: made when the node is started, and kept nowhere else.
+//! The certificate of a node, and the CA that has issued it: made when the node is started, and
+//! kept nowhere else.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;

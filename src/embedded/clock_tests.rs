@@ -1,8 +1,8 @@
 //! What becomes of locks when the machine sleeps, or its clock is set.
 //!
-//! The clock under test is the library's own, over readings of the system's clocks that a test puts off by what it
-//! likes: [`Jump`]. The nodes' clocks know nothing of that, so that their keys stay: what ends a lock here is its own
-//! lease.
+//! The clock under test is the library's own, over readings of the system's clocks that a test puts
+//! off by what it likes: [`Jump`]. The nodes' clocks know nothing of that, so that their keys stay:
+//! what ends a lock here is its own lease.
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::embedded::EmbeddedNode;
@@ -150,8 +150,8 @@ impl Scene {
             .collect()
     }
 
-    /// Sees that the guard's lease has ended for good, though every node has its key, and nothing is sent for it but
-    /// its release.
+    /// Sees that the guard's lease has ended for good, though every node has its key, and nothing
+    /// is sent for it but its release.
     fn is_over(&self, guard: MutexGuard, case: Jump) {
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         assert_eq!(
@@ -237,7 +237,8 @@ fn a_wall_clock_set_back_neither_prolongs_a_lease_nor_stops_it() {
             let after = guard.remaining();
             let pause = Duration::from_millis(30);
             thread::sleep(pause);
-            // A millisecond is the noise of reading two clocks, unless the thread is held up between the two.
+            // A millisecond is the noise of reading two clocks, unless the thread is held up
+            // between the two.
             guard.remaining() <= after - pause + Duration::from_millis(1)
         };
         assert!((0..10).any(|_| goes_on()), "it stands still at {after:?}");
@@ -293,7 +294,8 @@ fn a_watched_lock_is_extended_at_the_next_look_when_it_is_due() {
     }
 }
 
-/// The answers come after a sleep that was longer than the lock: it is no lock any more, and is undone.
+/// The answers come after a sleep that was longer than the lock: it is no lock any more, and is
+/// undone.
 #[test]
 fn a_lock_that_was_granted_before_a_jump_is_not_handed_out_after_it() {
     for (jump, nodes) in JUMPS.into_iter().flat_map(|jump| [(jump, 1), (jump, 3)]) {
@@ -312,7 +314,8 @@ fn a_lock_that_was_granted_before_a_jump_is_not_handed_out_after_it() {
                 .unwrap()
                 .expect_err("it had ended before it was granted");
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{jump:?}");
-            // One answer is a quorum of one node. Of three nodes, the first is read, and the others may be late.
+            // One answer is a quorum of one node. Of three nodes, the first is read, and the others
+            // may be late.
             let is_too_late = error.to_string().contains("only after the lease had ended");
             assert!(is_too_late || nodes > 1, "{jump:?}: {error}");
         });
@@ -330,7 +333,8 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
         // A wall clock set forward ends the lease, and no wait.
         let is_out_of_time = !matches!(jump, Jump::WallForward);
         let expected = [Ok((TTL / 2, !is_out_of_time)), Ok((LONGER, true))];
-        // On a busy machine a thread may not wait yet when the clock jumps. One scene in which both do is enough.
+        // On a busy machine a thread may not wait yet when the clock jumps. One scene in which both
+        // do is enough.
         let mut seen = Vec::new();
         let is_expected = |_| {
             seen.push(jump_while_two_wait(jump));
@@ -340,8 +344,8 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
     }
 }
 
-/// What becomes of two threads that wait for a lock when the clock jumps and the lock is gone: the time that each was
-/// to wait, and whether it got the lock.
+/// What becomes of two threads that wait for a lock when the clock jumps and the lock is gone: the
+/// time that each was to wait, and whether it got the lock.
 fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError>; 2] {
     let scene = Scene::new();
     let guard = scene.take();
@@ -416,8 +420,9 @@ fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
     }
 }
 
-/// A lock of another client, whose clock nothing is done to, is waited for as long as was set: by the first of this
-/// process's queue, which asks the nodes, and by those behind it. The nodes have their time to answer too.
+/// A lock of another client, whose clock nothing is done to, is waited for as long as was set: by
+/// the first of this process's queue, which asks the nodes, and by those behind it. The nodes have
+/// their time to answer too.
 #[test]
 fn a_wall_clock_set_forward_ends_no_wait() {
     const PATIENCE: Duration = Duration::from_millis(1500);
@@ -488,7 +493,8 @@ fn a_connection_that_is_silent_for_too_long_is_reset() {
     pair();
     let (mut first, _) = hung.accept().unwrap();
     hung.set_nonblocking(true).unwrap();
-    // Nodes that remember nothing are judged when the hung one has been waited for: that took 2.5 s.
+    // Nodes that remember nothing are judged when the hung one has been waited for: that took 2.5
+    // s.
     clock.jump(Jump::Suspend, Duration::from_secs(20));
     pair();
     first

@@ -10,7 +10,8 @@ use std::ops::RangeInclusive;
 pub(super) enum Needs {
     /// Answered even while the data set is loaded.
     Nothing,
-    /// The data set. `PING` needs it, and so do scripts: they are refused where they write, and no sooner.
+    /// The data set. `PING` needs it, and so do scripts: they are refused where they write, and no
+    /// sooner.
     Data,
     /// To be a master.
     Writes,

@@ -7,8 +7,8 @@ pub enum ServerKind {
     /// Redis 7.0. The default.
     #[default]
     Redis,
-    /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the place in front of its
-    /// code.
+    /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the
+    /// place in front of its code.
     Redis62,
     /// Valkey 9.0: names itself in errors, and asks for a password first.
     Valkey9,
@@ -18,11 +18,13 @@ pub enum ServerKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// Answers `-LOADING` to all that touches a key, like a server that reads its data set after a start.
+    /// Answers `-LOADING` to all that touches a key, like a server that reads its data set after a
+    /// start.
     Loading,
     /// Answers `-OOM` to `SET`; deletes and moves deadlines as ever.
     OutOfMemory,
-    /// Answers `-READONLY` to all that writes, and reports in `ROLE` and `INFO` that it is a replica.
+    /// Answers `-READONLY` to all that writes, and reports in `ROLE` and `INFO` that it is a
+    /// replica.
     Replica,
     /// A master in good health. The default.
     #[default]

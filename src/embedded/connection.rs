@@ -1,8 +1,8 @@
 //! One client of the embedded node: bytes in, requests to the store, bytes out.
 //!
-//! Nothing here blocks, and every buffer is bounded: an unfinished request by the limits of the decoder, unsent
-//! replies by [`MAX_UNSENT`], beyond which neither the socket is read nor another request answered until the client
-//! has taken some.
+//! Nothing here blocks, and every buffer is bounded: an unfinished request by the limits of the
+//! decoder, unsent replies by [`MAX_UNSENT`], beyond which neither the socket is read nor another
+//! request answered until the client has taken some.
 
 use std::io;
 use std::net::TcpStream;
@@ -75,7 +75,8 @@ impl Connection {
                 Err(_) => return false,
             }
         }
-        // Requests may be left over from when the output was full: go on for as long as the socket takes all of it.
+        // Requests may be left over from when the output was full: go on for as long as the socket
+        // takes all of it.
         loop {
             self.answer(store, now);
             if !self.send() {

@@ -1,7 +1,9 @@
-//! What the embedded node reports about itself: `INFO` and `ROLE`, as far as the library reads them.
+//! What the embedded node reports about itself: `INFO` and `ROLE`, as far as the library reads
+//! them.
 //!
-//! Each kind reports what the real server reports, oddities included: Valkey reports the Redis version that it is
-//! compatible with as `redis_version`, and calls its mode `server_mode` where Redis calls it `redis_mode`.
+//! Each kind reports what the real server reports, oddities included: Valkey reports the Redis
+//! version that it is compatible with as `redis_version`, and calls its mode `server_mode` where
+//! Redis calls it `redis_mode`.
 
 use std::fmt::Write;
 
@@ -18,7 +20,8 @@ pub(super) struct Facts<'s> {
     pub(super) uptime_seconds: u64,
 }
 
-/// Answers `INFO` with the sections asked for, or all of them. An unknown section is an empty one, as on a server.
+/// Answers `INFO` with the sections asked for, or all of them. An unknown section is an empty one,
+/// as on a server.
 pub(super) fn info(out: &mut Vec<u8>, sections: &[&[u8]], facts: &Facts<'_>) {
     let wanted = |name: &str| {
         sections.is_empty()

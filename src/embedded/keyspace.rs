@@ -1,12 +1,12 @@
 //! One database: keys, their values, and when they end. A value is a string or a sorted set.
 //!
-//! A key whose end has come is gone for every reader from that moment on, whether or not its memory has been given
-//! back. Memory is given back by a sweep over the whole database whenever it has doubled since the last one, so that
-//! each insertion pays for a constant share of it and dead keys never outnumber what was alive at the last sweep by
-//! more than that.
+//! A key whose end has come is gone for every reader from that moment on, whether or not its memory
+//! has been given back. Memory is given back by a sweep over the whole database whenever it has
+//! doubled since the last one, so that each insertion pays for a constant share of it and dead keys
+//! never outnumber what was alive at the last sweep by more than that.
 //!
-//! A key ends as it does on a real server when it is looked at: it is still there in the millisecond of its deadline,
-//! and gone in the next.
+//! A key ends as it does on a real server when it is looked at: it is still there in the
+//! millisecond of its deadline, and gone in the next.
 //!
 //! The map is ordered, so that two runs of a simulation see the same thing.
 
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 /// Below this many keys a sweep is not worth its while.
 const SMALLEST_SWEEP: usize = 64;
 
-/// A point of the node's own time, in milliseconds. A server counts from the Unix epoch, which shows in `TIME` only.
+/// A point of the node's own time, in milliseconds. A server counts from the Unix epoch, which
+/// shows in `TIME` only.
 pub type Millis = u64;
 
 /// One database of a store.
@@ -71,7 +72,8 @@ impl Keyspace {
         }
     }
 
-    /// Changes the sorted set under the key. Without a key it is empty, and if it is empty afterwards there is no key.
+    /// Changes the sorted set under the key. Without a key it is empty, and if it is empty
+    /// afterwards there is no key.
     ///
     /// # Errors
     /// The key holds something else.
@@ -100,7 +102,8 @@ impl Keyspace {
         Ok(result)
     }
 
-    /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for ever.
+    /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for
+    /// ever.
     pub(super) fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
         self.live(key, now).map(|entry| entry.deadline)
     }
@@ -109,7 +112,8 @@ impl Keyspace {
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>, now: Millis) {
         if let Some(entry) = self.entries.get_mut(key) {
             match &mut entry.value {
-                // A lock's key gets a new token of the same length again and again: keep the allocation if it fits.
+                // A lock's key gets a new token of the same length again and again: keep the
+                // allocation if it fits.
                 Value::String(present) if present.len() == value.len() => {
                     present.copy_from_slice(value)
                 }

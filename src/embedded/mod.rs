@@ -1,17 +1,19 @@
 //! A node inside your own process, for first runs, doctests and unit tests without a Redis server.
 //!
-//! **Not for production.** An [`EmbeddedNode`] listens on the loopback interface and answers what this library asks,
-//! in the words of a real server, and nothing else. It keeps no data across its own death, knows no other process's
-//! locks, and locks that live in the process they are to protect protect nothing.
+//! **Not for production.** An [`EmbeddedNode`] listens on the loopback interface and answers what
+//! this library asks, in the words of a real server, and nothing else. It keeps no data across its
+//! own death, knows no other process's locks, and locks that live in the process they are to
+//! protect protect nothing.
 //!
-//! It serves for faults, too: a test can make it hang, die, come back empty, run out of memory or turn
-//! into a replica, which takes a process and some patience with a real server.
+//! It serves for faults, too: a test can make it hang, die, come back empty, run out of memory or
+//! turn into a replica, which takes a process and some patience with a real server.
 //!
-//! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node without sockets,
-//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `calls` the commands
-//! inside a script and how they fail, `queue` what all scripts have in common, `info` what it reports about itself,
-//! `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
-//! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
+//! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node
+//! without sockets, `keyspace` its databases, `command` what it knows by name, `scripts` what it
+//! knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
+//! have in common, `info` what it reports about itself, `pubsub` the subscriptions, `reply` how it
+//! writes; `server` is the thread, `connection` one client of it, `wire` its bytes, `certificate`
+//! what it shows by TLS.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -67,9 +69,11 @@ use wire::Protection;
 
 pub use config::{Condition, ServerKind};
 
-/// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
+/// A node in this process. Dropping it closes its connections, ends its thread and forgets its
+/// keys.
 ///
-/// A child made by `fork` has no node, only a copy of its parent's handle. Dropping that does nothing.
+/// A child made by `fork` has no node, only a copy of its parent's handle. Dropping that does
+/// nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
     protection: Protection,
@@ -80,7 +84,8 @@ pub struct EmbeddedNode {
 }
 
 impl EmbeddedNode {
-    /// Starts a node that pretends to be Redis 7.0, without a password, on a free port of 127.0.0.1.
+    /// Starts a node that pretends to be Redis 7.0, without a password, on a free port of
+    /// 127.0.0.1.
     ///
     /// # Errors
     /// The system has no port, descriptor, thread or random bytes to give.
@@ -109,8 +114,8 @@ impl EmbeddedNode {
         }
     }
 
-    /// `redis://127.0.0.1:port`, or `rediss://` of a node with TLS. A password is not part of it. Stays the same
-    /// through [`kill`](Self::kill) and [`revive`](Self::revive).
+    /// `redis://127.0.0.1:port`, or `rediss://` of a node with TLS. A password is not part of it.
+    /// Stays the same through [`kill`](Self::kill) and [`revive`](Self::revive).
     pub fn url(&self) -> String {
         let scheme = match self.protection {
             Protection::None => "redis",
@@ -120,30 +125,32 @@ impl EmbeddedNode {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Stops it in its tracks, like SIGSTOP: the kernel goes on to accept connections and bytes for it, and nothing is
-    /// read or answered until [`resume`](Self::resume). When this returns, it has stopped. Keys go on to expire.
-    /// A dead node cannot hang.
+    /// Stops it in its tracks, like SIGSTOP: the kernel goes on to accept connections and bytes for
+    /// it, and nothing is read or answered until [`resume`](Self::resume). When this returns, it
+    /// has stopped. Keys go on to expire. A dead node cannot hang.
     pub fn hang(&self) {
         // It fails only when the thread is gone, and then nothing is answered either.
         let _ = self.order(Order::Hang);
     }
 
-    /// Lets a hung node go on, like SIGCONT: it answers all that has arrived meanwhile. Does nothing otherwise.
+    /// Lets a hung node go on, like SIGCONT: it answers all that has arrived meanwhile. Does
+    /// nothing otherwise.
     pub fn resume(&self) {
         let _ = self.order(Order::Resume);
     }
 
-    /// Ends it like kill -9: its connections are closed, new ones are refused, all its keys are lost. When this
-    /// returns, it is dead. The port stays reserved. Does nothing to a dead node.
+    /// Ends it like kill -9: its connections are closed, new ones are refused, all its keys are
+    /// lost. When this returns, it is dead. The port stays reserved. Does nothing to a dead node.
     pub fn kill(&self) {
         let _ = self.order(Order::Kill);
     }
 
-    /// Starts a dead node again: same port, same settings, no keys, a new `run_id`, an uptime that begins anew. Does
-    /// nothing to a node that is alive.
+    /// Starts a dead node again: same port, same settings, no keys, a new `run_id`, an uptime that
+    /// begins anew. Does nothing to a node that is alive.
     ///
     /// # Errors
-    /// The port could not be kept when the node was killed and another socket has it now, or there are no random bytes.
+    /// The port could not be kept when the node was killed and another socket has it now, or there
+    /// are no random bytes.
     pub fn revive(&self) -> io::Result<()> {
         self.order(Order::Revive(fresh_run_id()?))
     }
@@ -153,8 +160,8 @@ impl EmbeddedNode {
         self.shared.store().set_condition(condition);
     }
 
-    /// The keys of database 0 that are alive now, in byte order, without what the node remembers of itself. Bytes that
-    /// are not UTF-8 are shown as U+FFFD.
+    /// The keys of database 0 that are alive now, in byte order, without what the node remembers of
+    /// itself. Bytes that are not UTF-8 are shown as U+FFFD.
     pub fn keys(&self) -> Vec<String> {
         let now = self.shared.clock.now();
         let keys: Vec<String> = self
@@ -177,12 +184,14 @@ impl EmbeddedNode {
             .map(<[u8]>::to_vec)
     }
 
-    /// How many connections it has accepted and not seen the end of. While it hangs, it sees neither.
+    /// How many connections it has accepted and not seen the end of. While it hangs, it sees
+    /// neither.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
     }
 
-    /// Tells the thread what to do, and waits until it has done it. The thread never blocks elsewhere than in poll.
+    /// Tells the thread what to do, and waits until it has done it. The thread never blocks
+    /// elsewhere than in poll.
     fn order(&self, order: Order) -> io::Result<()> {
         let (done, outcome) = mpsc::channel();
         let gone = || io::Error::other("the embedded node's thread is gone");
@@ -244,15 +253,16 @@ impl NodeBuilder {
         self
     }
 
-    /// Makes `EVAL` an unknown command, as on a server that was built or configured without scripts.
+    /// Makes `EVAL` an unknown command, as on a server that was built or configured without
+    /// scripts.
     pub fn without_scripts(mut self) -> NodeBuilder {
         self.scripts = false;
         self
     }
 
-    /// Listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. The node's URL begins with
-    /// `rediss://`, and clients trust it by its [`root_pem`](EmbeddedNode::root_pem). It requires no client
-    /// certificate.
+    /// Listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. The
+    /// node's URL begins with `rediss://`, and clients trust it by its
+    /// [`root_pem`](EmbeddedNode::root_pem). It requires no client certificate.
     ///
     /// ```
     /// use quorumlock::{Redlock, Tls, embedded::EmbeddedNode};

@@ -4,10 +4,12 @@ use crate::algorithm::fence::FencingToken;
 
 /// A minute, in microseconds: how far before a server's clock a floor may be.
 const MINUTE: u64 = 60_000_000;
-/// A day, in microseconds: how far beyond the latest floor a fence may be, and beyond a server's clock a ticket.
+/// A day, in microseconds: how far beyond the latest floor a fence may be, and beyond a server's
+/// clock a ticket.
 pub(super) const DAY: u64 = 86_400_000_000;
 
-/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
+/// A number as servers accept it: an optional minus and digits without leading zeros, within 64
+/// bits.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
@@ -31,8 +33,8 @@ pub(super) fn is_ahead(fence: u64, clock: u64) -> bool {
             .min(FencingToken::MAX.get())
 }
 
-/// A time, or a number of milliseconds, as servers calculate with it and as scripts return it. The greatest one that
-/// fits represents all that are greater.
+/// A time, or a number of milliseconds, as servers calculate with it and as scripts return it. The
+/// greatest one that fits represents all that are greater.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

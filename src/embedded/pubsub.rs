@@ -1,7 +1,8 @@
-//! Publish and subscribe, as far as the library uses them: channels by name, one connection that listens, another that
-//! tells.
+//! Publish and subscribe, as far as the library uses them: channels by name, one connection that
+//! listens, another that tells.
 //!
-//! The store knows subscribers only by number; what is published waits here until the server has handed it out.
+//! The store knows subscribers only by number; what is published waits here until the server has
+//! handed it out.
 
 use std::collections::BTreeMap;
 

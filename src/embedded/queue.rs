@@ -1,8 +1,8 @@
-//! The queue of those that wait for a lock, as `queue.lua` leaves it, written out in Rust: the part of a script that is
-//! the same for locks of all kinds. [`LockKind`] is the part before it.
+//! The queue of those that wait for a lock, as `queue.lua` leaves it, written out in Rust: the part
+//! of a script that is the same for locks of all kinds. [`LockKind`] is the part before it.
 //!
-//! Step for step what the script does, in its order, so that the two can be read side by side. Not so: the node lets
-//! every client publish and touch a queue.
+//! Step for step what the script does, in its order, so that the two can be read side by side. Not
+//! so: the node lets every client publish and touch a queue.
 
 use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use super::numbers::DAY;
@@ -37,8 +37,8 @@ pub(super) struct Lock {
     pub(super) holder: Vec<u8>,
 }
 
-/// In what locks differ: the functions that the part before `queue.lua` defines. An entry has a kind, which is a number
-/// that matters for semaphores and for read-write locks.
+/// In what locks differ: the functions that the part before `queue.lua` defines. An entry has a
+/// kind, which is a number that matters for semaphores and for read-write locks.
 pub(super) trait LockKind {
     /// The kind of the entry that the caller has or would have.
     fn asked(&self) -> u64 {
@@ -50,7 +50,8 @@ pub(super) trait LockKind {
         0
     }
 
-    /// Whether an entry with so many in front, the first of which is of this kind, would be granted now.
+    /// Whether an entry with so many in front, the first of which is of this kind, would be granted
+    /// now.
     fn fits(&mut self, calls: &Calls<'_>, kind: u64, rank: usize, first: Option<u64>) -> bool;
 
     /// The kind of an entry that keeps the caller from the lock with so many in front.
@@ -74,13 +75,14 @@ pub(super) trait LockKind {
         true
     }
 
-    /// Otherwise: whether more may be granted than one run tells, so that a grant tells another one.
+    /// Otherwise: whether more may be granted than one run tells, so that a grant tells another
+    /// one.
     fn grant_tells(&self) -> bool {
         true
     }
 
-    /// Whether an entry with so many in front would have been granted before this release or leave, too: it received a
-    /// message then. Called for an entry that fits.
+    /// Whether an entry with so many in front would have been granted before this release or leave,
+    /// too: it received a message then. Called for an entry that fits.
     fn is_known(&self, _calls: &Calls<'_>, _rank: usize) -> bool {
         false
     }
@@ -194,7 +196,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let asked = self.kind.asked();
             let rank = self.rank();
             if !self.kind.fits(self.calls, asked, rank, None) {
-                // The first entry for a lock with one holder may ask. Otherwise only the dead are removed.
+                // The first entry for a lock with one holder may ask. Otherwise only the dead are
+                // removed.
                 let may_ask = mode != b"n" && self.kind.keeps_entry() && asked != WRITER;
                 self.wake(MOST_TOLD, Some(if may_ask { b"" } else { b"." }));
             }
@@ -239,7 +242,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
         }
     }
 
-    /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and its state.
+    /// Stores the caller's entry, unless the lock is free and the queue is empty. Its ticket, and
+    /// its state.
     fn store(
         &mut self,
         mode: &[u8],
@@ -264,7 +268,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let last_score =
                 |calls: &Calls<'_>| calls.members(queue).last().map_or(0.0, |last| last.score);
             if last_score(self.calls) > latest {
-                // An entry that is more than a day ahead is damage, and would let all tickets behind it be so.
+                // An entry that is more than a day ahead is damage, and would let all tickets
+                // behind it be so.
                 let _ = self.calls.remove_above(queue, latest);
             }
             stored = stored.filter(|stored| *stored <= latest);
@@ -324,7 +329,8 @@ impl<K: LockKind> Queue<'_, '_, K> {
         let answer = self.kind.grant(self.calls)?;
         if answer.is_some() && !self.kind.keeps_entry() {
             self.calls.zrem(&self.lock.queue, self.me);
-            // One in front has been sent a message, and has not asked so far: it may have no receiver.
+            // One in front has been sent a message, and has not asked so far: it may have no
+            // receiver.
             if rank > 0 || self.kind.grant_tells() {
                 self.wake(self.told + 1, None);
             }
@@ -332,9 +338,9 @@ impl<K: LockKind> Queue<'_, '_, K> {
         Ok(answer)
     }
 
-    /// Sends a message to the entries that would be granted now, until so many have received one, and to the next one
-    /// that it is the next. Removes those without a receiver. With a mark, the first ones receive that instead, and
-    /// those from the caller's entry on nothing.
+    /// Sends a message to the entries that would be granted now, until so many have received one,
+    /// and to the next one that it is the next. Removes those without a receiver. With a mark, the
+    /// first ones receive that instead, and those from the caller's entry on nothing.
     fn wake(&mut self, most: usize, mark: Option<&[u8]>) {
         let mut rank = 0;
         let mut first = None;

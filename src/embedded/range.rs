@@ -1,12 +1,15 @@
-//! A part of a string or a sorted set, from one index to another one. Negative ones count from the end.
+//! A part of a string or a sorted set, from one index to another one. Negative ones count from the
+//! end.
 
 use super::numbers::{integer, signed};
 use super::reply::NOT_AN_INTEGER;
 
-/// The part from the first index to the last one. A last one before the beginning counts as `least_end`.
+/// The part from the first index to the last one. A last one before the beginning counts as
+/// `least_end`.
 ///
 /// # Errors
-/// What a server replies to an index that is no number, or the one that there is instead of a value.
+/// What a server replies to an index that is no number, or the one that there is instead of a
+/// value.
 pub(super) fn part<'v, T>(
     all: Result<&'v [T], &'static str>,
     bounds: [&[u8]; 2],

@@ -1,13 +1,15 @@
-//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing or have
-//! many users.
+//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need
+//! composing or have many users.
 //!
-//! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
+//! All of them append to a buffer that the caller keeps, so that the steady state allocates
+//! nothing.
 
 use super::config::ServerKind;
 use std::fmt::Display;
 use std::io::Write;
 
-/// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
+/// The longest part of an unknown command, and of its arguments together, that a server repeats in
+/// its error.
 const ECHO_LIMIT: usize = 128;
 
 /// The error for a script that was given too little.
@@ -71,7 +73,8 @@ fn line(out: &mut Vec<u8>, kind: char, content: impl Display) {
     let _ = write!(out, "{kind}{content}\r\n");
 }
 
-/// The error for a command with too few or too many arguments. Servers name the command in lower case.
+/// The error for a command with too few or too many arguments. Servers name the command in lower
+/// case.
 pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &str) {
     error(
         out,
@@ -84,8 +87,8 @@ pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &str) {
 
 /// The error for a command that the server does not have.
 ///
-/// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the arguments, each ends at
-/// its first zero byte, and line breaks become spaces. The quotes differ.
+/// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the
+/// arguments, each ends at its first zero byte, and line breaks become spaces. The quotes differ.
 pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], kind: ServerKind) {
     let Some((&name, rest)) = arguments.split_first() else {
         return;

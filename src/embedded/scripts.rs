@@ -1,4 +1,5 @@
-//! The library's own scripts, as the embedded node runs them: known by their text, and written out in Rust.
+//! The library's own scripts, as the embedded node runs them: known by their text, and written out
+//! in Rust.
 //!
 //! Another script goes here. Each does what a server does when a key or a value is missing, too.
 

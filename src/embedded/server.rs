@@ -1,11 +1,12 @@
 //! The thread behind an embedded node: one poll loop over a listener, its connections and a waker.
 //!
-//! Orders (hang, kill, ...) come through a channel and are confirmed when they have been carried out, so that what a
-//! test does next happens after them. This is the only part of the node that touches a socket; the clock it reads
-//! is [`NodeClock`], the only one there is.
+//! Orders (hang, kill, ...) come through a channel and are confirmed when they have been carried
+//! out, so that what a test does next happens after them. This is the only part of the node that
+//! touches a socket; the clock it reads is [`NodeClock`], the only one there is.
 //!
-//! A killed node closes its listener but keeps its port, on a socket that is bound and does not listen: connecting
-//! is refused, as on a machine without the server, and no other program can take the port until the node is revived.
+//! A killed node closes its listener but keeps its port, on a socket that is bound and does not
+//! listen: connecting is refused, as on a machine without the server, and no other program can take
+//! the port until the node is revived.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -136,7 +137,8 @@ impl Server {
         }
     }
 
-    /// Waits until something is ready: the waker, the listener, and in `ready` each of the connections.
+    /// Waits until something is ready: the waker, the listener, and in `ready` each of the
+    /// connections.
     fn wait(&self, accepting: bool, ready: &mut Vec<bool>) -> io::Result<(bool, bool)> {
         let mut sockets = vec![PollFd::new(self.waker.source(), PollFlags::IN)];
         if !self.hung {
@@ -268,8 +270,8 @@ impl Server {
 /// A socket that has the port and does not listen.
 fn reserve(port: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    // Without it, connections that were closed lately keep the port from being bound again. On Windows they do not,
-    // and the option would let another process take the port.
+    // Without it, connections that were closed lately keep the port from being bound again. On
+    // Windows they do not, and the option would let another process take the port.
     #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

@@ -71,8 +71,8 @@ pub(super) fn deadline_of_set(milliseconds: &[u8], now: Millis) -> Result<Millis
     deadline(1, milliseconds, now)
 }
 
-/// `SET key value [NX | XX] [PX ms | EX s]`, the options in any order: whether the key was set. All of them are read
-/// before the number is.
+/// `SET key value [NX | XX] [PX ms | EX s]`, the options in any order: whether the key was set. All
+/// of them are read before the number is.
 ///
 /// # Errors
 /// What a server replies then.

@@ -1,5 +1,5 @@
-//! A sorted set, the second kind of value that a key can have: members in the order of their scores, and of their bytes
-//! where the scores are the same. Queues are such sets.
+//! A sorted set, the second kind of value that a key can have: members in the order of their
+//! scores, and of their bytes where the scores are the same. Queues are such sets.
 //!
 //! All is linear: a queue has as many members as there are calls that wait.
 
@@ -59,8 +59,8 @@ pub(super) fn score(text: &[u8]) -> Option<f64> {
     (score.is_finite() || score.is_infinite() && is_named).then_some(score)
 }
 
-/// A score as Redis 7.0 replies it: 17 digits at most, with an exponent if the number has more before the point. Newer
-/// servers leave out digits that are not needed.
+/// A score as Redis 7.0 replies it: 17 digits at most, with an exponent if the number has more
+/// before the point. Newer servers leave out digits that are not needed.
 pub(super) fn score_text(score: f64) -> String {
     const DIGITS: usize = 17;
     if score.is_infinite() {

@@ -57,8 +57,8 @@ impl Wire {
         false
     }
 
-    /// Appends all that can be read at once to `input`: TLS keeps nothing back, because poll would not show it. False
-    /// at the end of the stream.
+    /// Appends all that can be read at once to `input`: TLS keeps nothing back, because poll would
+    /// not show it. False at the end of the stream.
     pub(super) fn read(&mut self, chunk: &mut [u8], input: &mut Vec<u8>) -> io::Result<bool> {
         #[cfg(feature = "embedded-tls")]
         if let Some(tls) = &mut self.tls {

@@ -1,5 +1,5 @@
-//! The commands for sorted sets that a tool needs to show or repair a queue: `ZADD`, `ZCARD`, `ZRANGE`, `ZREM` and
-//! `ZSCORE`.
+//! The commands for sorted sets that a tool needs to show or repair a queue: `ZADD`, `ZCARD`,
+//! `ZRANGE`, `ZREM` and `ZSCORE`.
 //!
 //! Left out: the options of `ZADD`, and those of `ZRANGE` but for WITHSCORES.
 

@@ -1,18 +1,21 @@
 //! Whether to poll without sleeping for a moment, before sleeping in poll.
 //!
-//! A thread that sleeps until its replies arrive is woken late: on one machine by more than the servers take. Polling
-//! again and again instead takes a processor from other threads, and from servers that share it. So only a thread that
-//! is alone with its client does it, for a short time, and only where its waits are shorter with it.
+//! A thread that sleeps until its replies arrive is woken late: on one machine by more than the
+//! servers take. Polling again and again instead takes a processor from other threads, and from
+//! servers that share it. So only a thread that is alone with its client does it, for a short time,
+//! and only where its waits are shorter with it.
 //!
-//! What pays depends on what the client cannot see: how far the servers are, how many processors there are for them,
-//! what else runs on the machine. So both ways are tried, each for a while, again and again. In between, the client
-//! spins if waits were shorter with it, by as much as a processor is worth to other threads and servers.
+//! What pays depends on what the client cannot see: how far the servers are, how many processors
+//! there are for them, what else runs on the machine. So both ways are tried, each for a while,
+//! again and again. In between, the client spins if waits were shorter with it, by as much as a
+//! processor is worth to other threads and servers.
 
 use std::time::Duration;
 
 /// How many waits are a period.
 const WAITS: u32 = 32;
-/// So many waits at the start of a period do not count: the way before it has an effect for a moment longer.
+/// So many waits at the start of a period do not count: the way before it has an effect for a
+/// moment longer.
 const SETTLING: u32 = WAITS / 4;
 /// Of so many periods, one tries to spin, and one tries not to.
 const CYCLE: u32 = 32;

@@ -1,7 +1,7 @@
 //! What the rest of the library sees of the network: take, release, undo.
 //!
-//! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: a
-//! thread that waits also polls ([`driver`](super::driver)).
+//! All threads of a client share one engine, and with it one ordered connection per node. There is
+//! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
 use super::channel_watch::ChannelWatch;
 use super::driver::Driver;
@@ -44,15 +44,17 @@ const DEADLINE_CHECK: Duration = Duration::from_millis(10);
 /// Shortest wait for stragglers.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
 
-/// Longest wait for the answers to releases when the last handle is dropped, while answers keep coming.
+/// Longest wait for the answers to releases when the last handle is dropped, while answers keep
+/// coming.
 const DROP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Longest wait for nodes that may refuse an attempt that is lost. They have as long again as the others took.
+/// Longest wait for nodes that may refuse an attempt that is lost. They have as long again as the
+/// others took.
 const REFUSAL_LIMIT: Duration = Duration::from_millis(2);
 
-/// Whether extensions that were sent together wait for nodes that have not answered when a quorum has: to learn which
-/// nodes have lost the key and need it again. They wait for a moment, or as long again as the quorum took. A node that
-/// is slower is asked again with the next extension.
+/// Whether extensions that were sent together wait for nodes that have not answered when a quorum
+/// has: to learn which nodes have lost the key and need it again. They wait for a moment, or as
+/// long again as the quorum took. A node that is slower is asked again with the next extension.
 pub(crate) enum Stragglers {
     /// A quorum has not answered yet. They were sent then.
     AwaitedSince(Timestamp),
@@ -148,9 +150,10 @@ impl Engine {
         }
     }
 
-    /// Makes one attempt on all nodes. `deadline` returns how long to wait for votes, given the start of the attempt
-    /// and whether it has to connect to nodes first. With a seat, the call waits in the queue of the lock: the attempt
-    /// finds out about all that has arrived before, and has time for nodes that may refuse it.
+    /// Makes one attempt on all nodes. `deadline` returns how long to wait for votes, given the
+    /// start of the attempt and whether it has to connect to nodes first. With a seat, the call
+    /// waits in the queue of the lock: the attempt finds out about all that has arrived before, and
+    /// has time for nodes that may refuse it.
     pub(crate) fn acquire(
         &self,
         request: AttemptRequest,
@@ -179,7 +182,8 @@ impl Engine {
                         false => Ok(nodes.rounds.conclude(ticket)),
                     }
                 });
-                // A waiter has time, and an attempt that all nodes have refused leaves nothing to undo.
+                // A waiter has time, and an attempt that all nodes have refused leaves nothing to
+                // undo.
                 refused.unwrap_or_else(|ticket| {
                     let refusals = |now: Timestamp| {
                         now.after(now.since(t0.steady).min(REFUSAL_LIMIT))
@@ -212,7 +216,8 @@ impl Engine {
         )
     }
 
-    /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has no name yet.
+    /// Lets a call wait in the queue of the lock with this key. `random` names the client if it has
+    /// no name yet.
     pub(crate) fn sit(&self, key: &Arc<str>, kind: Kind, random: u64) -> Seat<'_> {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
         let (client, number) = self
@@ -241,8 +246,8 @@ impl Engine {
         self.has_messages
     }
 
-    /// When a release of this client last woke another one, if it did lately: that may be about to take a lock with
-    /// one of these keys.
+    /// When a release of this client last woke another one, if it did lately: that may be about to
+    /// take a lock with one of these keys.
     pub(crate) fn woke_another(&self, keys: &[Arc<str>]) -> Option<Timestamp> {
         if !self.has_woken.load(Ordering::Relaxed) {
             return None;
@@ -279,7 +284,8 @@ impl Engine {
             .enter(|all, now| all.update_queue(key, kind, verb, nodes, now));
     }
 
-    /// Removes a call's entry on these nodes, or without one tells those that wait, and does not wait for that.
+    /// Removes a call's entry on these nodes, or without one tells those that wait, and does not
+    /// wait for that.
     pub(crate) fn leave(&self, key: &Arc<str>, kind: Kind, entry: Option<Entry>, nodes: NodeSet) {
         self.driver.enter(|all, now| {
             entry
@@ -289,7 +295,8 @@ impl Engine {
         });
     }
 
-    /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
+    /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline
+    /// at most.
     pub(crate) fn raise(
         &self,
         key: &LockKey,
@@ -303,14 +310,15 @@ impl Engine {
         )
     }
 
-    /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
+    /// Takes over a lock that is held with this token. Begins to connect, and does not wait for
+    /// that.
     pub(crate) fn adopt(&self, token: OwnerToken, kind: Kind) -> AttemptRecord {
         self.driver
             .enter(|nodes, now| nodes.adopt(token, kind, self.readings_at(now)))
     }
 
-    /// Releases a lock, and waits for the verdict, for the node timeout at most. `queued` is called when the release
-    /// has its place: later requests go behind it, on every connection.
+    /// Releases a lock, and waits for the verdict, for the node timeout at most. `queued` is called
+    /// when the release has its place: later requests go behind it, on every connection.
     pub(crate) fn release(
         &self,
         release: Release,
@@ -325,8 +333,8 @@ impl Engine {
         )
     }
 
-    /// Extends one lock, and waits for the verdict, for the node timeout at most. Returns the time that was read before
-    /// the first byte was written.
+    /// Extends one lock, and waits for the verdict, for the node timeout at most. Returns the time
+    /// that was read before the first byte was written.
     pub(crate) fn extend(
         &self,
         request: &LeaseRequest<'_>,
@@ -345,8 +353,9 @@ impl Engine {
         )
     }
 
-    /// Begins to extend many locks, all in one write to each node. Returns the time, read before the first byte was
-    /// written, and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
+    /// Begins to extend many locks, all in one write to each node. Returns the time, read before
+    /// the first byte was written, and appends a ticket for each, to be waited for by
+    /// [`extended`](Engine::extended).
     pub(crate) fn begin_to_extend<'o>(
         &self,
         requests: impl Iterator<Item = LeaseRequest<'o>>,
@@ -359,8 +368,9 @@ impl Engine {
         })
     }
 
-    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers. Asks for the
-    /// deadline again every [`DEADLINE_CHECK`]: something else may have become more urgent.
+    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for
+    /// stragglers. Asks for the deadline again every [`DEADLINE_CHECK`]: something else may have
+    /// become more urgent.
     pub(crate) fn extended(
         &self,
         ticket: Ticket,
@@ -397,21 +407,21 @@ impl Engine {
         )
     }
 
-    /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Returns the nodes that
-    /// it may reach.
+    /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that.
+    /// Returns the nodes that it may reach.
     pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
         self.driver
             .enter(|all, now| all.repair(request, nodes, now))
     }
 
-    /// Makes connections again that have ended, and does not wait for that. Returns the nodes that have lost their data
-    /// since this was asked last, and whether a node is being connected to.
+    /// Makes connections again that have ended, and does not wait for that. Returns the nodes that
+    /// have lost their data since this was asked last, and whether a node is being connected to.
     pub(crate) fn reconnect(&self) -> (NodeSet, bool) {
         self.driver.enter(Nodes::reconnect)
     }
 
-    /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them,
-    /// for this long at most.
+    /// Connects to every node that there is no connection to, asks each whether it may vote, and
+    /// waits for all of them, for this long at most.
     pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
         self.driver.run(
             |nodes, now| (nodes.check(now), now.after(timeout)),
@@ -419,8 +429,8 @@ impl Engine {
         )
     }
 
-    /// Asks every node what the key of a lock holds, and waits until a quorum of answers decides, for the node
-    /// timeout at most, and once more for connections.
+    /// Asks every node what the key of a lock holds, and waits until a quorum of answers decides,
+    /// for the node timeout at most, and once more for connections.
     pub(crate) fn inspect(&self, key: &str, is_fenced: bool) -> RoundResult {
         self.driver.run(
             |nodes, now| {
@@ -454,8 +464,8 @@ impl Engine {
         self.node_timeout
     }
 
-    /// Releases a lock in the background. Later requests go behind it, on every connection. The outcome is reported
-    /// with the context, if there is one.
+    /// Releases a lock in the background. Later requests go behind it, on every connection. The
+    /// outcome is reported with the context, if there is one.
     pub(crate) fn post_release(
         &self,
         release: Release,
@@ -466,8 +476,8 @@ impl Engine {
         self.driver.post(Posting { release, report });
     }
 
-    /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    /// `departure`: what becomes of the call's entry, if it has one.
+    /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in
+    /// the background. `departure`: what becomes of the call's entry, if it has one.
     pub(crate) fn undo(
         &self,
         key: &LockKey,
@@ -487,8 +497,8 @@ impl Engine {
         });
     }
 
-    /// Waits until the nodes have run all releases, for so long at most. Returns the nodes that have not, each with
-    /// what keeps it from that.
+    /// Waits until the nodes have run all releases, for so long at most. Returns the nodes that
+    /// have not, each with what keeps it from that.
     pub(crate) fn settle(&self, timeout: Duration) -> Vec<(NodeId, Fault)> {
         self.driver.run(
             |nodes, now| (nodes.await_settled(Settled::Run, now), now.after(timeout)),
@@ -499,15 +509,15 @@ impl Engine {
         )
     }
 
-    /// Closes this process's copies of the connections, unless a thread that it does not have was using them. For a
-    /// child made by `fork`: the parent and the nodes notice nothing.
+    /// Closes this process's copies of the connections, unless a thread that it does not have was
+    /// using them. For a child made by `fork`: the parent and the nodes notice nothing.
     pub(crate) fn close_inherited(&self) {
         self.driver.try_enter(Nodes::close_inherited);
     }
 
-    /// Waits for the answers to releases: until no node has sent anything for a node timeout, and for [`DROP_LIMIT`] at
-    /// most. To close a connection before would answer the replies that are still to come with a reset, and that throws
-    /// away what is not sent yet.
+    /// Waits for the answers to releases: until no node has sent anything for a node timeout, and
+    /// for [`DROP_LIMIT`] at most. To close a connection before would answer the replies that are
+    /// still to come with a reset, and that throws away what is not sent yet.
     pub(crate) fn end(&self) {
         if self.waker.is_inherited() {
             return;

@@ -1,9 +1,9 @@
 //! Ends waits that a channel may cancel.
 //!
-//! A thread that waits for sockets cannot wait for a channel as well. While such threads wait, one more thread of the
-//! client waits for the channels of all of them, and sets the interrupt of each wait whose channel has brought a
-//! message or has ended. It takes no message: the thread that waits does, so that one message ends one wait. It ends
-//! with the last wait.
+//! A thread that waits for sockets cannot wait for a channel as well. While such threads wait, one
+//! more thread of the client waits for the channels of all of them, and sets the interrupt of each
+//! wait whose channel has brought a message or has ended. It takes no message: the thread that
+//! waits does, so that one message ends one wait. It ends with the last wait.
 
 use super::interrupt::Interrupt;
 use crate::os::sync::{Mutex, lock, spawn};
@@ -27,7 +27,8 @@ struct WatchState {
 struct WatchedWait {
     channel: Receiver<()>,
     interrupt: Arc<Interrupt>,
-    /// Whether the channel is still to be waited for: its message may be there until the thread that waits takes it.
+    /// Whether the channel is still to be waited for: its message may be there until the thread
+    /// that waits takes it.
     is_armed: bool,
 }
 
@@ -39,8 +40,8 @@ pub(crate) struct WatchRegistration {
 }
 
 impl ChannelWatch {
-    /// Registers a wait. The interrupt is set when the channel brings a message or ends, once for each time that the
-    /// registration is [armed](WatchRegistration::arm).
+    /// Registers a wait. The interrupt is set when the channel brings a message or ends, once for
+    /// each time that the registration is [armed](WatchRegistration::arm).
     pub(crate) fn register(
         self: &Arc<Self>,
         channel: &Receiver<()>,

@@ -1,10 +1,12 @@
-//! Ends a wait in the driver from outside of it. The caller may hold any mutex but the driver's own.
+//! Ends a wait in the driver from outside of it. The caller may hold any mutex but the driver's
+//! own.
 
 use crate::os::waker::Waker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Interrupts one waiting thread. An interrupt that is set before the thread waits ends its wait at once.
+/// Interrupts one waiting thread. An interrupt that is set before the thread waits ends its wait at
+/// once.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     is_set: AtomicBool,

@@ -1,10 +1,11 @@
-//! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog, and calls that
-//! wait for other programs.
+//! Shared connections, requests in flight, and the thread that polls; the local queue, the
+//! watchdog, and calls that wait for other programs.
 //!
 //! # The path of one attempt
 //!
-//! From `Mutex::try_lock` to the sockets and back. A test checks that each function is in its file, and that the
-//! path leads through fewer than twenty files; another one, that a lock and unlock execute code of each.
+//! From `Mutex::try_lock` to the sockets and back. A test checks that each function is in its file,
+//! and that the path leads through fewer than twenty files; another one, that a lock and unlock
+//! execute code of each.
 //!
 //! | | What happens | Function | File |
 //! |---|---|---|---|
@@ -32,10 +33,11 @@
 //! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
 //! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/lock/attempts.rs` |
 //!
-//! A call for a permit makes steps 4 to 21 for one slot, and if the nodes reply that another one is free, for that one
-//! (`api/lock/search.rs`).
+//! A call for a permit makes steps 4 to 21 for one slot, and if the nodes reply that another one is
+//! free, for that one (`api/lock/search.rs`).
 //!
-//! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and `Engine::release`.
+//! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and
+//! `Engine::release`.
 //!
 //! # The path of a wait
 //!

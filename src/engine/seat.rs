@@ -11,7 +11,8 @@ use crate::algorithm::time::Timestamp;
 use crate::protocol::operation::Verb;
 use std::sync::Arc;
 
-/// The registration of such a call. Dropping it removes its entries from the queues, unless the call has won.
+/// The registration of such a call. Dropping it removes its entries from the queues, unless the
+/// call has won.
 pub(crate) struct Seat<'e> {
     pub(super) driver: &'e Driver<Nodes>,
     pub(super) key: Arc<str>,
@@ -58,7 +59,8 @@ impl Seat<'_> {
         )
     }
 
-    /// Whether every release by a quorum is certain to be noticed, though these nodes have no entry.
+    /// Whether every release by a quorum is certain to be noticed, though these nodes have no
+    /// entry.
     pub(crate) fn is_attentive(&self, unstored: NodeSet) -> bool {
         self.driver.enter(|nodes, now| {
             let registry = &mut nodes.subscribers.registry;
@@ -66,12 +68,14 @@ impl Seat<'_> {
         })
     }
 
-    /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
+    /// The nodes that do not permit the subscription, if they are so many that no quorum of
+    /// messages arrives.
     pub(crate) fn denied(&self) -> Option<NodeSet> {
         self.driver.enter(|nodes, _| nodes.denied_subscriptions())
     }
 
-    /// The lock has changed hands, and no message arrived. Before the channel is subscribed to, none can.
+    /// The lock has changed hands, and no message arrived. Before the channel is subscribed to,
+    /// none can.
     pub(crate) fn record_missed_message(&self) {
         self.driver.enter(|nodes, now| {
             let registry = &mut nodes.subscribers.registry;
@@ -81,7 +85,8 @@ impl Seat<'_> {
         });
     }
 
-    /// The call has won the lock, and has it until then unless that is extended: its release removes the entry.
+    /// The call has won the lock, and has it until then unless that is extended: its release
+    /// removes the entry.
     pub(crate) fn win(mut self, until: Timestamp) {
         self.has_won = true;
         self.driver

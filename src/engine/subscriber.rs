@@ -1,9 +1,10 @@
 //! One node's subscriber connection: made when a call waits, closed when none has for a while.
 //!
-//! It leads to where the node's ordered connection leads, and is made only while that one is open: a node that cannot
-//! be asked publishes nothing. A failure of it makes wake-ups later and has no other effect, so it is closed then, and
-//! made again after a while; one that has lasted, at once. A server that denies SUBSCRIBE is asked again after a longer
-//! pause; any other error there is a failure like others.
+//! It leads to where the node's ordered connection leads, and is made only while that one is open:
+//! a node that cannot be asked publishes nothing. A failure of it makes wake-ups later and has no
+//! other effect, so it is closed then, and made again after a while; one that has lasted, at once.
+//! A server that denies SUBSCRIBE is asked again after a longer pause; any other error there is a
+//! failure like others.
 
 use super::node_connection::NodeConnection;
 use super::socket_state::SocketState;
@@ -23,7 +24,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(3);
 /// Pause after a server has not permitted SUBSCRIBE.
 const DENIED_PAUSE: Duration = Duration::from_secs(60);
-/// A connection that lasted for so long works, whatever ends it. It bounds how often one is made that is cut each time.
+/// A connection that lasted for so long works, whatever ends it. It bounds how often one is made
+/// that is cut each time.
 const LASTING: Duration = Duration::from_millis(100);
 /// How often one connection is read before the next one is.
 const MAX_READS: usize = 8;
@@ -57,8 +59,8 @@ impl Subscriber {
         self.node
     }
 
-    /// Makes the connection if it is missing and may be made, and subscribes to the client's channel. Closes one that
-    /// exceeded a limit: true when that happened.
+    /// Makes the connection if it is missing and may be made, and subscribes to the client's
+    /// channel. Closes one that exceeded a limit: true when that happened.
     pub(super) fn maintain(&mut self, node: &NodeConnection, client: u64, now: Timestamp) -> bool {
         let is_late = match self.socket {
             SocketState::Closed => false,
@@ -90,7 +92,8 @@ impl Subscriber {
         is_late
     }
 
-    /// When to [`maintain`](Subscriber::maintain) it because the connection may be made then that is missing.
+    /// When to [`maintain`](Subscriber::maintain) it because the connection may be made then that
+    /// is missing.
     pub(super) fn due(&self, node: &NodeConnection) -> Timestamp {
         match self.socket {
             SocketState::Closed if node.is_open() => self.not_before.max(self.health.not_before()),
@@ -134,7 +137,8 @@ impl Subscriber {
                     Ok(None) => break,
                     Ok(Some(SubscriptionEvent::Refused(fault))) => {
                         self.fail(fault, now);
-                        // Any other error passes: too many clients, a script that runs, data that are loaded.
+                        // Any other error passes: too many clients, a script that runs, data that
+                        // are loaded.
                         if fault.cause == Cause::NoPermission {
                             self.not_before = now.after(DENIED_PAUSE);
                             on_event(SubscriptionEvent::Refused(fault));

@@ -1,10 +1,12 @@
-//! Which calls of this client wait in the queues of locks, and what has arrived for them on the client's channel.
+//! Which calls of this client wait in the queues of locks, and what has arrived for them on the
+//! client's channel.
 //!
 //! Invariants:
-//! 1. No message is lost between two waits. One that arrives while its call does not sleep ends the next wait at once,
-//!    unless a round has begun since, which finds out by itself.
-//! 2. A call that neither waits nor holds leaves the queue of a node that sends it a message: its entry would keep
-//!    others waiting. Unless its removal is on its way there already: the message was sent before.
+//! 1. No message is lost between two waits. One that arrives while its call does not sleep ends the
+//!    next wait at once, unless a round has begun since, which finds out by itself.
+//! 2. A call that neither waits nor holds leaves the queue of a node that sends it a message: its
+//!    entry would keep others waiting. Unless its removal is on its way there already: the message
+//!    was sent before.
 
 use super::interrupt::Interrupt;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -114,8 +116,8 @@ impl WaitRegistry {
         }
     }
 
-    /// Registers a call that is about to wait; `random` names the client if it has no name yet. Returns the client's
-    /// name and the call's number.
+    /// Registers a call that is about to wait; `random` names the client if it has no name yet.
+    /// Returns the client's name and the call's number.
     pub(crate) fn enter(&mut self, interrupt: &Arc<Interrupt>, random: u64) -> (u64, u64) {
         self.last_call += 1;
         let interrupt = Arc::clone(interrupt);
@@ -230,7 +232,8 @@ impl WaitRegistry {
         }
     }
 
-    /// A node has confirmed the subscription: each call that waits asks once. Returns those that sleep.
+    /// A node has confirmed the subscription: each call that waits asks once. Returns those that
+    /// sleep.
     pub(crate) fn on_confirmed(&mut self, node: NodeId, now: Timestamp) -> Vec<Ticket> {
         self.live.insert(node);
         let note = Note {
@@ -241,7 +244,8 @@ impl WaitRegistry {
         self.with_waiters(|waiter| waiter.note(note))
     }
 
-    /// The subscription at a node is lost. Returns the calls that sleep and that a release can escape now.
+    /// The subscription at a node is lost. Returns the calls that sleep and that a release can
+    /// escape now.
     pub(crate) fn on_lost(&mut self, node: NodeId) -> Vec<Ticket> {
         let was_attentive = self.is_attentive();
         self.live.set(node, false);
@@ -268,7 +272,8 @@ impl WaitRegistry {
         note(&mut self.woken, key, now);
     }
 
-    /// When a release of this client woke another one, if within the last second: that may be about to take the lock.
+    /// When a release of this client woke another one, if within the last second: that may be about
+    /// to take the lock.
     pub(crate) fn woke_another(&mut self, key: &str, now: Timestamp) -> Option<Timestamp> {
         self.woken
             .retain(|_, woken| now.since(*woken) < WOKEN_LASTS);

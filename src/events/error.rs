@@ -1,8 +1,8 @@
 //! Errors: a kind for the program, a line for the log, and the cause at each node.
 //!
-//! A lock that another client holds is not an error: it is `Ok(None)`. An error means that the state of the lock could
-//! not be determined, or that no attempt was possible or permitted. No error contains text from a server, a password, a
-//! token or a URL.
+//! A lock that another client holds is not an error: it is `Ok(None)`. An error means that the
+//! state of the lock could not be determined, or that no attempt was possible or permitted. No
+//! error contains text from a server, a password, a token or a URL.
 
 use crate::algorithm::time::Human;
 use crate::fault::detail::Detail;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// The result of each call that can fail. With a second parameter it is the `Result` of the standard library.
+/// The result of each call that can fail. With a second parameter it is the `Result` of the
+/// standard library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation failed.
@@ -46,24 +47,29 @@ struct Content {
 pub enum ErrorKind {
     /// The wait was cancelled from another thread. Nothing is held.
     Cancelled,
-    /// A setting, a node's URL, a resource name or a time to live cannot be used. Correct the program or its
-    /// configuration.
+    /// A setting, a node's URL, a resource name or a time to live cannot be used. Correct the
+    /// program or its configuration.
     Config,
-    /// The operating system returned no random bytes, so no owner token could be drawn. Nothing was sent.
+    /// The operating system returned no random bytes, so no owner token could be drawn. Nothing was
+    /// sent.
     Entropy,
-    /// The client, guard or cancel handle was made before a `fork`, and this process is the child. They belong to the
-    /// parent, and nothing was changed. Build a client in the child; the parent still holds its locks.
+    /// The client, guard or cancel handle was made before a `fork`, and this process is the child.
+    /// They belong to the parent, and nothing was changed. Build a client in the child; the parent
+    /// still holds its locks.
     Forked,
-    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock of a guard is lost. Nothing was sent. Another
-    /// client may hold the lock: stop the protected work and acquire the lock again.
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock of a guard is lost.
+    /// Nothing was sent. Another client may hold the lock: stop the protected work and acquire the
+    /// lock again.
     LeaseLost,
-    /// The lock is held, and ends before the time that [`ensure`](crate::MutexGuard::ensure) requires. Nothing was
-    /// sent. [Extend](crate::MutexGuard::extend) it, or do the step that takes so long under a new lock.
+    /// The lock is held, and ends before the time that [`ensure`](crate::MutexGuard::ensure)
+    /// requires. Nothing was sent. [Extend](crate::MutexGuard::extend) it, or do the step that
+    /// takes so long under a new lock.
     LeaseTooShort,
-    /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
-    /// held is unknown; a later attempt may succeed, unless the error [is permanent](Error::is_permanent).
-    /// [`Error::causes`] lists what failed at each node. A wait also fails with this kind when the lock is held by a
-    /// key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
+    /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live.
+    /// Whether the lock is held is unknown; a later attempt may succeed, unless the error [is
+    /// permanent](Error::is_permanent). [`Error::causes`] lists what failed at each node. A wait
+    /// also fails with this kind when the lock is held by a key that has no expiry
+    /// ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
     Unavailable,
 }
 
@@ -80,11 +86,13 @@ impl Error {
         self.0.kind
     }
 
-    /// Whether a further attempt fails as well until the program, its configuration or a node is changed.
+    /// Whether a further attempt fails as well until the program, its configuration or a node is
+    /// changed.
     ///
-    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and [`LeaseLost`](ErrorKind::LeaseLost);
-    /// and for [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
-    /// [permanent](crate::Cause::is_permanent) that the other nodes are no quorum.
+    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and
+    /// [`LeaseLost`](ErrorKind::LeaseLost); and for [`Unavailable`](ErrorKind::Unavailable) where
+    /// so many [causes](Error::causes) are [permanent](crate::Cause::is_permanent) that the other
+    /// nodes are no quorum.
     ///
     /// ```
     /// use quorumlock::{Cause, Redlock};
@@ -101,7 +109,8 @@ impl Error {
         self.0.is_permanent
     }
 
-    /// Each node without a usable reply, and why, in the order of the configuration. Empty if nothing was sent.
+    /// Each node without a usable reply, and why, in the order of the configuration. Empty if
+    /// nothing was sent.
     pub fn causes(&self) -> &[NodeFault] {
         &self.0.causes
     }
@@ -199,7 +208,8 @@ impl Error {
         Error::new(ErrorKind::LeaseTooShort, message)
     }
 
-    /// With these causes, of this many nodes in all. The causes decide whether the error is permanent.
+    /// With these causes, of this many nodes in all. The causes decide whether the error is
+    /// permanent.
     pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
         let permanent = causes
             .iter()
@@ -300,7 +310,8 @@ impl fmt::Display for NodeFault {
     }
 }
 
-/// A fault in words for an operator. Only the text of a system error comes from the operating system.
+/// A fault in words for an operator. Only the text of a system error comes from the operating
+/// system.
 pub(crate) struct Explained(pub(crate) Fault);
 
 impl fmt::Display for Explained {

@@ -1,15 +1,18 @@
-//! The queue of events that belong to no call: changes of nodes, and the outcomes of background releases.
+//! The queue of events that belong to no call: changes of nodes, and the outcomes of background
+//! releases.
 //!
-//! An event is pushed with the driver's mutex held, and delivered later by a thread that holds no mutex:
-//! 1. Events are delivered in the order in which they were pushed, by one thread at a time. Another thread that calls
-//!    `deliver` meanwhile delivers none and returns at once.
-//! 2. One call delivers a limited number of events, so that an observer that is slower than the program does not block
-//!    a thread. The rest waits for the next call of any thread, for the watchdog thread, or for the end of the client.
-//! 3. The queue is limited as well. Releases that do not fit are counted, and the next delivery begins with their
-//!    number.
+//! An event is pushed with the driver's mutex held, and delivered later by a thread that holds no
+//! mutex:
+//! 1. Events are delivered in the order in which they were pushed, by one thread at a time. Another
+//!    thread that calls `deliver` meanwhile delivers none and returns at once.
+//! 2. One call delivers a limited number of events, so that an observer that is slower than the
+//!    program does not block a thread. The rest waits for the next call of any thread, for the
+//!    watchdog thread, or for the end of the client.
+//! 3. The queue is limited as well. Releases that do not fit are counted, and the next delivery
+//!    begins with their number.
 //!
-//! A client without an observer and without counters has no queue. Counters count a release when its events are pushed,
-//! so that they miss none. Without an observer, no event is made.
+//! A client without an observer and without counters has no queue. Counters count a release when
+//! its events are pushed, so that they miss none. Without an observer, no event is made.
 
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
@@ -26,7 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most events that wait for delivery before those of releases are dropped: the observer is too slow for all.
+/// Most events that wait for delivery before those of releases are dropped: the observer is too
+/// slow for all.
 const LIMIT: usize = 65_536;
 
 /// What the events of a release need in addition to its outcome.
@@ -46,7 +50,8 @@ pub(crate) struct ReleaseContext {
 }
 
 impl ReleaseContext {
-    /// The loss of the lock that the release has found, and how the release ended; none where that is not known.
+    /// The loss of the lock that the release has found, and how the release ended; none where that
+    /// is not known.
     fn findings(&self, verdict: ReleaseVerdict) -> (Option<LossReason>, Option<ReleaseOutcome>) {
         let outcome = ReleaseOutcome::of(verdict, self.was_valid);
         let loss = match outcome {
@@ -67,7 +72,8 @@ impl ReleaseContext {
         class.released(outcome, is_dropped);
     }
 
-    /// The events: the loss of the lock if the release has found it, and then the end of the release.
+    /// The events: the loss of the lock if the release has found it, and then the end of the
+    /// release.
     pub(crate) fn events(
         &self,
         names: &Names,
@@ -124,8 +130,8 @@ struct Inner {
 }
 
 impl Inner {
-    /// The next event to deliver. The number of dropped ones precedes the others: the observer is informed at once that
-    /// it is too slow.
+    /// The next event to deliver. The number of dropped ones precedes the others: the observer is
+    /// informed at once that it is too slow.
     fn next(&mut self) -> Option<Event> {
         match std::mem::take(&mut self.dropped) {
             0 => self.events.pop_front(),
@@ -189,10 +195,11 @@ impl EventQueue {
         self.any.load(Ordering::Acquire) && !lock(&self.inner).is_delivering
     }
 
-    /// Delivers queued events, and events that are pushed meanwhile, `most` in all, with no mutex held. Delivers
-    /// nothing while another thread does. `each` must not panic.
+    /// Delivers queued events, and events that are pushed meanwhile, `most` in all, with no mutex
+    /// held. Delivers nothing while another thread does. `each` must not panic.
     pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(&Event)) {
-        // The flag shows a thread at least what it pushed itself. Other threads deliver what they pushed.
+        // The flag shows a thread at least what it pushed itself. Other threads deliver what they
+        // pushed.
         if most == 0 || !self.any.load(Ordering::Acquire) {
             return;
         }
@@ -316,8 +323,8 @@ mod tests {
         assert!(delivered(&queue).is_empty());
     }
 
-    /// Each thread pushes events and delivers. When all have returned, each event was delivered once, by one thread at
-    /// a time.
+    /// Each thread pushes events and delivers. When all have returned, each event was delivered
+    /// once, by one thread at a time.
     #[test]
     fn threads_that_push_and_deliver_at_once_leave_nothing() {
         const THREADS: usize = 4;

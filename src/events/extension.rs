@@ -3,7 +3,8 @@
 use crate::events::error::NodeFault;
 use std::fmt;
 
-/// The outcome of [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error: the call determined it.
+/// The outcome of [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error: the
+/// call determined it.
 ///
 /// `Display` writes one line for a log, with the cause at each node where there are any.
 ///
@@ -14,13 +15,14 @@ use std::fmt;
 #[must_use = "a lock that was not extended must not be relied on for longer"]
 #[non_exhaustive]
 pub enum ExtendOutcome {
-    /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining)
-    /// returns how long that is.
+    /// The lock lasts for the new time, less the allowance for clock drift.
+    /// [`remaining`](crate::MutexGuard::remaining) returns how long that is.
     Extended,
-    /// Too few nodes answered in time, for these reasons. The lock is still held until its old lease ends.
+    /// Too few nodes answered in time, for these reasons. The lock is still held until its old
+    /// lease ends.
     Failed(Vec<NodeFault>),
-    /// The lease has ended, or so many nodes replied that they do not have the key that no quorum can hold it. Another
-    /// client may hold the lock.
+    /// The lease has ended, or so many nodes replied that they do not have the key that no quorum
+    /// can hold it. Another client may hold the lock.
     Lost,
 }
 

@@ -1,7 +1,7 @@
 //! What is known of each node: up, down, quarantined or unknown, and since when.
 //!
-//! Each change pushes one event, if the client has an observer. [`Redlock::nodes`](crate::Redlock::nodes) shows the
-//! states.
+//! Each change pushes one event, if the client has an observer.
+//! [`Redlock::nodes`](crate::Redlock::nodes) shows the states.
 
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
@@ -113,8 +113,8 @@ impl NodeStates {
         self.nodes[node.index()].fault = Some(fault);
     }
 
-    /// The node answers, and is in quarantine for this time. Reported if it was in another state before, or if this
-    /// quarantine was not reported.
+    /// The node answers, and is in quarantine for this time. Reported if it was in another state
+    /// before, or if this quarantine was not reported.
     pub(crate) fn mark_quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
         if self.enter(node, NodeMode::Quarantined, now)
             || self.unreported_quarantined.contains(node)

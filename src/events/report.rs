@@ -3,8 +3,8 @@
 //! The caller holds no mutex. Invariants:
 //! 1. Without an observer no event is created. Without an observer and counters no queue exists.
 //! 2. A panic of an observer ends here, and the next observer is called.
-//! 3. While an observer runs, the calls of its thread report nothing: that would never end. Queued events wait until it
-//!    returns.
+//! 3. While an observer runs, the calls of its thread report nothing: that would never end. Queued
+//!    events wait until it returns.
 //! 4. A call reports its own events first, and then delivers a limited number of queued events.
 //! 5. Counters count before observers are called, also within a callback, and what the queue drops.
 
@@ -26,8 +26,9 @@ use std::time::Duration;
 /// A function of the program that receives each event.
 pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Most queued events that one call delivers in addition to its own. The observer's time for each is lost to the call.
-/// With 32 and an observer that takes 1 ms, the slowest call of a busy program takes less than 0.1 s.
+/// Most queued events that one call delivers in addition to its own. The observer's time for each
+/// is lost to the call. With 32 and an observer that takes 1 ms, the slowest call of a busy program
+/// takes less than 0.1 s.
 const MOST_QUEUED: usize = 32;
 
 /// Reports the events of one client. Cloning is cheap.
@@ -98,7 +99,8 @@ impl Reporter {
         }
     }
 
-    /// The same, for a thread that reports many events in a row: it delivers no queued events after each.
+    /// The same, for a thread that reports many events in a row: it delivers no queued events after
+    /// each.
     pub(crate) fn without_queued(&self) -> Reporter {
         Reporter {
             most_queued: 0,
@@ -174,7 +176,8 @@ impl Reporter {
         }
     }
 
-    /// The client ends: delivers pending events for as long as there is time, and then how many are dropped.
+    /// The client ends: delivers pending events for as long as there is time, and then how many are
+    /// dropped.
     pub(crate) fn deliver_last(&self, has_time: impl Fn() -> bool) {
         let Some(target) = self.target.as_ref().filter(|_| !is_in_callback()) else {
             return;
@@ -188,7 +191,8 @@ impl Reporter {
         }
     }
 
-    /// A call begins to wait. `own` returns the lock that its thread has, if it waits for that, and for how long.
+    /// A call begins to wait. `own` returns the lock that its thread has, if it waits for that, and
+    /// for how long.
     pub(crate) fn waiting<'k>(
         &self,
         key: &Arc<str>,
@@ -246,7 +250,8 @@ impl Reporter {
         }
     }
 
-    /// A call ended without the lock. Queued events were delivered after its last attempt, if it made any.
+    /// A call ended without the lock. Queued events were delivered after its last attempt, if it
+    /// made any.
     pub(crate) fn gave_up(
         &self,
         key: &Arc<str>,

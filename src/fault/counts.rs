@@ -2,7 +2,8 @@
 
 use super::{Cause, Fault, Phase};
 
-/// Counters of one node's faults. There are as many as kinds have occurred: none of a node that never failed.
+/// Counters of one node's faults. There are as many as kinds have occurred: none of a node that
+/// never failed.
 #[derive(Clone, Debug, Default)]
 pub struct FaultCounts {
     counts: Vec<(Phase, Cause, u64)>,

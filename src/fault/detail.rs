@@ -1,8 +1,8 @@
-//! What the message of a fault contains in addition to its cause: numbers of ours, and words of ours, never text from a
-//! server.
+//! What the message of a fault contains in addition to its cause: numbers of ours, and words of
+//! ours, never text from a server.
 //!
-//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
-//! nothing is looked for behind the beginning.
+//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a
+//! user's name, so nothing is looked for behind the beginning.
 
 use super::protocol_error::ProtocolError;
 use std::time::Duration;

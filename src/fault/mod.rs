@@ -1,8 +1,8 @@
 //! Why a node returned no usable answer.
 //!
-//! A fault is where it happened ([`Phase`]) and what it was ([`Cause`]). Neither ever carries text from a server: error
-//! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
-//! against a list of words we know, and then forgotten.
+//! A fault is where it happened ([`Phase`]) and what it was ([`Cause`]). Neither ever carries text
+//! from a server: error replies echo what they were sent, owner tokens and passwords included, so
+//! they are classified by their first word against a list of words we know, and then forgotten.
 
 pub mod counts;
 pub mod detail;
@@ -94,7 +94,8 @@ impl fmt::Display for Phase {
 pub enum Cause {
     /// The user or the password was refused, or one is needed and none was given.
     Auth,
-    /// Too many of our commands are waiting for this node already; it gets no more until it catches up.
+    /// Too many of our commands are waiting for this node already; it gets no more until it catches
+    /// up.
     Backlog,
     /// The node closed or reset the connection.
     Closed,
@@ -102,25 +103,27 @@ pub enum Cause {
     ClusterMode,
     /// The database number of the URL does not exist on the node.
     Database,
-    /// This URL leads to the same server as another one, which already has its vote: the node with this index.
+    /// This URL leads to the same server as another one, which already has its vote: the node with
+    /// this index.
     Duplicate(usize),
-    /// The number that this node keeps of a lock is more than a day ahead of the node's clock or of this machine's
-    /// clock. The node does not count for this lock. If one node reports this, its value is damaged, or was written
-    /// with a wrong clock: set the clocks right, and delete the key on this node only where no writer uses its fence.
-    /// If all nodes report it, check the clock of this machine.
+    /// The number that this node keeps of a lock is more than a day ahead of the node's clock or of
+    /// this machine's clock. The node does not count for this lock. If one node reports this, its
+    /// value is damaged, or was written with a wrong clock: set the clocks right, and delete the
+    /// key on this node only where no writer uses its fence. If all nodes report it, check the
+    /// clock of this machine.
     FenceAhead,
-    /// The value of the key was not written by a lock of its kind: a fenced or read-write one, or the queue of a
-    /// fair one. The value is not changed.
+    /// The value of the key was not written by a lock of its kind: a fenced or read-write one, or
+    /// the queue of a fair one. The value is not changed.
     UnexpectedValue,
     /// The node is loading its data set.
     Loading,
-    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it
-    /// without one, or stopped between setting it and giving it one.
+    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another
+    /// program set it without one, or stopped between setting it and giving it one.
     NoExpiry,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
-    /// The node runs no scripts, or none for this user. Without them, a plain lock can be taken, and is neither
-    /// extended nor released.
+    /// The node runs no scripts, or none for this user. Without them, a plain lock can be taken,
+    /// and is neither extended nor released.
     NoScripts,
     /// The node is a replica.
     NotMaster,
@@ -128,11 +131,12 @@ pub enum Cause {
     NotTls,
     /// The node is out of memory and evicts nothing.
     OutOfMemory,
-    /// The node's bytes are not what a Redis server replies. The line of the fault names the rule that they break.
+    /// The node's bytes are not what a Redis server replies. The line of the fault names the rule
+    /// that they break.
     Protocol,
-    /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
-    /// `max_ttl` has passed since that was found out, unless it is declared durable. See
-    /// [`RestartPolicy`](crate::RestartPolicy).
+    /// The node was restarted, or was a replica for a while, and may have forgotten locks: its
+    /// votes do not count until `max_ttl` has passed since that was found out, unless it is
+    /// declared durable. See [`RestartPolicy`](crate::RestartPolicy).
     Quarantined,
     /// The node does not take writes.
     ReadOnly,
@@ -144,7 +148,8 @@ pub enum Cause {
     System(i32),
     /// No answer in time. Never a "no": the command may still run later.
     TimedOut,
-    /// TLS failed, the node's certificate is not accepted, or the URL does not ask for TLS where it must.
+    /// TLS failed, the node's certificate is not accepted, or the URL does not ask for TLS where it
+    /// must.
     Tls(TlsError),
     /// The node has reached its limit of clients.
     TooManyClients,
@@ -155,9 +160,9 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be
-    /// changed first. A replica counts, because it takes a fail-over to make a master of it. A certificate counts,
-    /// because it must be replaced, unless it is not valid yet.
+    /// Whether time does not cure it: the configuration of the node or of the client, or the data
+    /// on the node, must be changed first. A replica counts, because it takes a fail-over to make a
+    /// master of it. A certificate counts, because it must be replaced, unless it is not valid yet.
     ///
     /// ```
     /// use quorumlock::Cause;
@@ -183,8 +188,9 @@ impl Cause {
         }
     }
 
-    /// Whether an error reply of this cause to a release means that the node did not run it. That holds for every error
-    /// but those that report another value under the key: such a release has nothing to delete.
+    /// Whether an error reply of this cause to a release means that the node did not run it. That
+    /// holds for every error but those that report another value under the key: such a release has
+    /// nothing to delete.
     pub(crate) fn is_not_run(self) -> bool {
         !matches!(
             self,

@@ -6,17 +6,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, means that the node does
-    /// not know the issuer of the client certificate.
+    /// The node has sent this alert, by its number in RFC 8446, section 6. 48, for example, means
+    /// that the node does not know the issuer of the client certificate.
     Alert(u8),
-    /// The node's certificate is damaged, revoked, for another purpose, or has an algorithm that is not supported.
+    /// The node's certificate is damaged, revoked, for another purpose, or has an algorithm that is
+    /// not supported.
     BadCertificate,
     /// The node's certificate has expired, or one that it was issued by.
     CertificateExpired,
     /// The node's certificate is not valid yet. The clock of this machine may also be wrong.
     CertificateNotYetValid,
-    /// The node's certificate is one of X.509 version 1, which names no hosts. `openssl x509 -req` issues such
-    /// certificates without `-extfile`.
+    /// The node's certificate is one of X.509 version 1, which names no hosts. `openssl x509 -req`
+    /// issues such certificates without `-extfile`.
     CertificateVersion1,
     /// The node requires a client certificate, and none is given.
     ClientCertificateRequired,
@@ -26,15 +27,17 @@ pub enum TlsError {
     Misbehaved,
     /// The node speaks TLS, and its URL does not begin with `rediss://`.
     Required,
-    /// No root that this client trusts has issued the node's certificate. One of the same name does not count.
+    /// No root that this client trusts has issued the node's certificate. One of the same name does
+    /// not count.
     UnknownIssuer,
-    /// The node's certificate is for other names or addresses than the host of the URL or its `server_name`.
+    /// The node's certificate is for other names or addresses than the host of the URL or its
+    /// `server_name`.
     WrongName,
 }
 
 impl TlsError {
-    /// Whether it lasts until the node or the client is changed. A certificate that is not valid yet becomes valid, and
-    /// what failed inside the node may pass.
+    /// Whether it lasts until the node or the client is changed. A certificate that is not valid
+    /// yet becomes valid, and what failed inside the node may pass.
     pub(super) fn is_permanent(self) -> bool {
         match self {
             TlsError::Alert(number) => alert(number).is_some_and(|(_, is_permanent)| is_permanent),

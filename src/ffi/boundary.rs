@@ -1,7 +1,8 @@
-//! The one way from C into the library and back: no panic passes, and no cancellation of the thread.
+//! The one way from C into the library and back: no panic passes, and no cancellation of the
+//! thread.
 //!
-//! A panic that reached C would be undefined behaviour, or end the process. Every function does its work in one of
-//! these; even what they do afterwards, writing an error, is done so.
+//! A panic that reached C would be undefined behaviour, or end the process. Every function does its
+//! work in one of these; even what they do afterwards, writing an error, is done so.
 
 use super::cancellation::CancellationDisabled;
 use super::code::Code;

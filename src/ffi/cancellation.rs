@@ -1,11 +1,12 @@
 //! `pthread_cancel` of a thread that is in a call: it takes effect after the call.
 //!
-//! Cancellation unwinds the stack of the thread from wherever it waits. Through Rust that is undefined, and ends the
-//! process: the C library aborts where its unwinding is stopped. So the thread cannot be cancelled while it is in here.
-//! A request that comes meanwhile is kept, and acted upon at the program's next cancellation point.
+//! Cancellation unwinds the stack of the thread from wherever it waits. Through Rust that is
+//! undefined, and ends the process: the C library aborts where its unwinding is stopped. So the
+//! thread cannot be cancelled while it is in here. A request that comes meanwhile is kept, and
+//! acted upon at the program's next cancellation point.
 //!
-//! This is so where cancellation is deferred, as it is by default. With PTHREAD_CANCEL_ASYNCHRONOUS a thread may call
-//! nothing but three functions of POSIX.
+//! This is so where cancellation is deferred, as it is by default. With PTHREAD_CANCEL_ASYNCHRONOUS
+//! a thread may call nothing but three functions of POSIX.
 
 #[cfg(target_os = "linux")]
 use std::ffi::c_int;
@@ -32,8 +33,8 @@ impl CancellationDisabled {
     #[cfg(target_os = "linux")]
     pub(super) fn new() -> CancellationDisabled {
         let mut previous = DISABLE;
-        // SAFETY: It changes a flag of this thread, and writes the old one to a place that lasts as long as the call.
-        // Both states are valid, so it does not fail.
+        // SAFETY: It changes a flag of this thread, and writes the old one to a place that lasts as
+        // long as the call. Both states are valid, so it does not fail.
         unsafe { pthread_setcancelstate(DISABLE, &raw mut previous) };
         CancellationDisabled {
             _thread: std::marker::PhantomData,
@@ -53,8 +54,8 @@ impl CancellationDisabled {
 impl Drop for CancellationDisabled {
     fn drop(&mut self) {
         let mut disabled: c_int = 0;
-        // SAFETY: As above; the state is one that the C library gave. With deferred cancellation the call itself does
-        // not act upon a request.
+        // SAFETY: As above; the state is one that the C library gave. With deferred cancellation
+        // the call itself does not act upon a request.
         unsafe { pthread_setcancelstate(self.previous, &raw mut disabled) };
     }
 }

@@ -1,8 +1,8 @@
 //! The results of calls: numbers with fixed meanings.
 //!
-//! A number that has been published is never given to anything else, and never changed. A new one goes behind the
-//! others of its hundred: below 100 are answers, from 100 failures for a reason outside the call, from 200 calls that
-//! make no sense.
+//! A number that has been published is never given to anything else, and never changed. A new one
+//! goes behind the others of its hundred: below 100 are answers, from 100 failures for a reason
+//! outside the call, from 200 calls that make no sense.
 
 /// `quorumlock_result`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

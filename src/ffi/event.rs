@@ -1,5 +1,5 @@
-//! An event as C sees it: one opaque type for all kinds, with a function for each part. A part that a kind does not
-//! have is zero or empty.
+//! An event as C sees it: one opaque type for all kinds, with a function for each part. A part that
+//! a kind does not have is zero or empty.
 //!
 //! A later version can add parts, and a program that was built before keeps working.
 

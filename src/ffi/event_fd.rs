@@ -1,7 +1,7 @@
 //! What becomes readable when a lock is lost: a descriptor for event loops.
 //!
-//! It is one end of a pair of sockets. Both ends last as long as the guard's handle and the thread that writes: so only
-//! a loss makes it readable, and no thread writes to a closed descriptor.
+//! It is one end of a pair of sockets. Both ends last as long as the guard's handle and the thread
+//! that writes: so only a loss makes it readable, and no thread writes to a closed descriptor.
 
 use super::code::Code;
 use super::failure::{Failure, Result};

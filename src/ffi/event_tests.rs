@@ -4,7 +4,8 @@ use super::event::{EventObject, kind};
 use super::header_tests::numbers;
 use crate::event::samples;
 
-/// Of each event: its variant in Rust, the name of its kind in C, and the line that a C program is shown.
+/// Of each event: its variant in Rust, the name of its kind in C, and the line that a C program is
+/// shown.
 pub(crate) fn lines() -> Vec<(String, &'static str, String)> {
     let names = numbers();
     let name = |number: i32| {

@@ -1,7 +1,7 @@
 //! The mutable content of a handle: behind a mutex on which no child of `fork` waits.
 //!
-//! In a child, a mutex that another thread of the parent had stays locked, and its content may be half changed. So a
-//! child only tries it.
+//! In a child, a mutex that another thread of the parent had stays locked, and its content may be
+//! half changed. So a child only tries it.
 
 use super::code::Code;
 use super::failure::{Failure, Result};

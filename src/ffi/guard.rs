@@ -6,11 +6,12 @@
 //!            leave                 unlock, detach, free
 //! ```
 //!
-//! To extend a lock or to watch it, one thread uses what holds it; others wait for that, also while it is in a callback
-//! of the program, unless they only look at the lock. A callback of the same thread would wait for itself: it gets
-//! `BUSY`. No mutex is held while anything is sent or a callback runs. Every call has its own count of the handle: so a
-//! guard that is freed meanwhile lets go of the lock at the end of the call, and in a child, where calls of other
-//! threads never end, not at all.
+//! To extend a lock or to watch it, one thread uses what holds it; others wait for that, also while
+//! it is in a callback of the program, unless they only look at the lock. A callback of the same
+//! thread would wait for itself: it gets `BUSY`. No mutex is held while anything is sent or a
+//! callback runs. Every call has its own count of the handle: so a guard that is freed meanwhile
+//! lets go of the lock at the end of the call, and in a child, where calls of other threads never
+//! end, not at all.
 
 use super::boundary::{call_or, call_with_error};
 use super::code::Code;
@@ -46,8 +47,8 @@ pub(super) struct GuardHandle {
 struct GuardState {
     /// The thread that extends the lock, watches it, or makes another one of it.
     in_use_by: Option<ThreadNumber>,
-    /// None when it is gone, and while another one is made of it. Only the thread that uses it has another handle on
-    /// it.
+    /// None when it is gone, and while another one is made of it. Only the thread that uses it has
+    /// another handle on it.
     held: Option<Arc<Held>>,
 }
 

@@ -1,4 +1,5 @@
-//! Pointers from C, as types that say whose they are. Nearly all of the unsafe code is here, and why it is sound.
+//! Pointers from C, as types that say whose they are. Nearly all of the unsafe code is here, and
+//! why it is sound.
 //!
 //! ```text
 //!   quorumlock_guard *guard, in a call     Borrowed<GuardHandle>          counted once more for the call
@@ -7,9 +8,10 @@
 //!   const quorumlock_event *event          View<EventObject>              lasts as long as the header says
 //! ```
 //!
-//! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What the header demands
-//! of C is what makes the unsafe code sound: a pointer is NULL, or what the library gave for its type and was not given
-//! back. Any thread may come with it: what can be handed out is `Send` and `Sync`.
+//! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What
+//! the header demands of C is what makes the unsafe code sound: a pointer is NULL, or what the
+//! library gave for its type and was not given back. Any thread may come with it: what can be
+//! handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
 use std::ptr::NonNull;
@@ -30,9 +32,10 @@ impl<T> Borrowed<T> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: It came from `Arc::into_raw` in `NonNullOutput::write_handle` or `new_handle`, for the same type, as
-        // the header has one type of handle for one of content. It was not given back, so C's own count keeps it alive
-        // now; a program that frees it while this runs breaks convention 1.
+        // SAFETY: It came from `Arc::into_raw` in `NonNullOutput::write_handle` or `new_handle`,
+        // for the same type, as the header has one type of handle for one of content. It was not
+        // given back, so C's own count keeps it alive now; a program that frees it while this runs
+        // breaks convention 1.
         unsafe {
             Arc::increment_strong_count(self.0);
             Some(Arc::from_raw(self.0))
@@ -47,7 +50,8 @@ pub(super) struct Returned<T>(*const T);
 impl<T> Returned<T> {
     /// C's own count of it. None for NULL.
     pub(super) fn take(self) -> Option<Arc<T>> {
-        // SAFETY: As in `Borrowed::optional`; and as C gives a handle back once, its count is taken back once.
+        // SAFETY: As in `Borrowed::optional`; and as C gives a handle back once, its count is taken
+        // back once.
         (!self.0.is_null()).then(|| unsafe { Arc::from_raw(self.0) })
     }
 
@@ -82,8 +86,8 @@ pub(super) struct NonNullOutput<T>(NonNull<T>);
 
 impl<T> NonNullOutput<T> {
     pub(super) fn write(self, value: T) {
-        // SAFETY: The header demands a place for a value of this type, which the caller of this very call keeps. What
-        // is there may be uninitialised: it is neither read nor dropped.
+        // SAFETY: The header demands a place for a value of this type, which the caller of this
+        // very call keeps. What is there may be uninitialised: it is neither read nor dropped.
         unsafe { self.0.write(value) }
     }
 }
@@ -107,8 +111,9 @@ pub(super) struct View<T>(*const T);
 impl<T: Sync> View<T> {
     /// None for NULL.
     pub(super) fn get(&self) -> Option<&T> {
-        // SAFETY: It was made from a reference, and what it leads to lasts as long as the header says: until the
-        // callback returns, or the handle that it was asked of is given back. It is not changed meanwhile.
+        // SAFETY: It was made from a reference, and what it leads to lasts as long as the header
+        // says: until the callback returns, or the handle that it was asked of is given back. It is
+        // not changed meanwhile.
         unsafe { self.0.as_ref() }
     }
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 const HEADER: &str = include_str!("quorumlock.h");
 
-/// Every number that was ever published: its name, what it is here, and what it has always been. Lines may be added,
-/// and never changed or taken out.
+/// Every number that was ever published: its name, what it is here, and what it has always been.
+/// Lines may be added, and never changed or taken out.
 const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_OK", Code::Ok as i32, 0),
     ("QUORUMLOCK_HELD", Code::Held as i32, 1),
@@ -318,7 +318,8 @@ fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
     assert!(header.is_empty(), "to be added to these lists: {header:?}");
 }
 
-/// What holds for every function is said once. Each function has a comment, which says only what differs.
+/// What holds for every function is said once. Each function has a comment, which says only what
+/// differs.
 #[test]
 fn conventions_are_stated_once() {
     let conventions = HEADER.split("#ifndef").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What a guard's handle holds: a lock of any kind, of which only a writer's can become another one.
+//! What a guard's handle holds: a lock of any kind, of which only a writer's can become another
+//! one.
 
 use super::code::Code;
 use super::failure::{Failure, Result};

@@ -1,7 +1,8 @@
-//! How a program without channels learns that a lock is lost: by a descriptor that becomes readable, or by a call.
+//! How a program without channels learns that a lock is lost: by a descriptor that becomes
+//! readable, or by a call.
 //!
-//! The thread that reports the loss does either: the watchdog's, or the one whose extension found it. No thread waits
-//! for it.
+//! The thread that reports the loss does either: the watchdog's, or the one whose extension found
+//! it. No thread waits for it.
 
 use super::boundary::call_with_error;
 use super::code::Code;

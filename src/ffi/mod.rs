@@ -1,4 +1,5 @@
-//! The C interface: `quorumlock.h`, which says what each function means, and the functions behind it.
+//! The C interface: `quorumlock.h`, which says what each function means, and the functions behind
+//! it.
 //!
 //! ```text
 //!   C ──► entry (client, mutex, guard, …) ──► boundary: no panic comes back ──► the public API
@@ -6,19 +7,22 @@
 //! ```
 //!
 //! How it is kept sound. The numbers of the header's conventions stand in brackets.
-//! 1. Pointers from C come as types that say whose they are: a handle is [`Borrowed`](handle::Borrowed) for a call or
-//!    [`Returned`](handle::Returned) for good, an output is a [`NonNullOutput`](handle::NonNullOutput) that is written
-//!    once, a text is [`Bytes`](text::Bytes). Only C makes values of these types, and only their own few methods are
-//!    unsafe. (1, 3, 5, 6)
-//! 2. A handle is an `Arc`. Each call has one of its own meanwhile, so a handle may be freed in the middle of a call.
-//!    (1)
-//! 3. Every function does its work within [`boundary`]: a panic becomes a code, a failure an error. (2, 4)
-//! 4. What changes in a handle is in a [`ForkSafeMutex`](fork_safe_mutex::ForkSafeMutex), whose mutex is never held
-//!    during a callback, and on which no child of `fork` waits. (8, 10, 11)
-//! 5. Numbers that C knows are written here once each, in [`code`], [`error_object`], [`event`], [`nodes`] and
-//!    [`mutex`], and are never given to anything else.
+//! 1. Pointers from C come as types that say whose they are: a handle is
+//!    [`Borrowed`](handle::Borrowed) for a call or [`Returned`](handle::Returned) for good, an
+//!    output is a [`NonNullOutput`](handle::NonNullOutput) that is written once, a text is
+//!    [`Bytes`](text::Bytes). Only C makes values of these types, and only their own few methods
+//!    are unsafe. (1, 3, 5, 6)
+//! 2. A handle is an `Arc`. Each call has one of its own meanwhile, so a handle may be freed in the
+//!    middle of a call. (1)
+//! 3. Every function does its work within [`boundary`]: a panic becomes a code, a failure an error.
+//!    (2, 4)
+//! 4. What changes in a handle is in a [`ForkSafeMutex`](fork_safe_mutex::ForkSafeMutex), whose
+//!    mutex is never held during a callback, and on which no child of `fork` waits. (8, 10, 11)
+//! 5. Numbers that C knows are written here once each, in [`code`], [`error_object`], [`event`],
+//!    [`nodes`] and [`mutex`], and are never given to anything else.
 //!
-//! It calls the public API, and from `os` only what has no state of a lock: fork detection, mutexes, the waker.
+//! It calls the public API, and from `os` only what has no state of a lock: fork detection,
+//! mutexes, the waker.
 
 #![allow(
     unsafe_code,

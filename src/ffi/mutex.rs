@@ -231,7 +231,8 @@ impl MutexHandle {
         Ok(held.map(|held| Taken { held, slot }))
     }
 
-    /// Makes what a guard holds of a lease. It is no level of an owner: levels begin with a call that takes the lock.
+    /// Makes what a guard holds of a lease. It is no level of an owner: levels begin with a call
+    /// that takes the lock.
     fn attach(&self, lease: Lease<Any>) -> Result<Taken> {
         let settings = self.settings.lock()?.clone();
         let (held, slot) = match self.with(&settings)? {

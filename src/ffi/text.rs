@@ -51,8 +51,8 @@ fn read<'t>(data: *const c_char, length: usize, argument: &str) -> Result<&'t st
             format!("{argument} has {length} bytes, more than {LONGEST}"),
         ));
     }
-    // SAFETY: The header demands that so many bytes can be read there, and that they do not change during the call.
-    // They are no more than fit into an address space.
+    // SAFETY: The header demands that so many bytes can be read there, and that they do not change
+    // during the call. They are no more than fit into an address space.
     let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) };
     std::str::from_utf8(bytes)
         .map_err(|_| Failure::new(Code::NotUtf8, format!("{argument} is not UTF-8")))
@@ -74,7 +74,8 @@ impl Texts {
                 format!("{argument} has {count} texts, more than {MOST}"),
             ));
         }
-        // SAFETY: As in `Bytes::text`: the header demands that so many can be read there. `Str` is laid out as there.
+        // SAFETY: As in `Bytes::text`: the header demands that so many can be read there. `Str` is
+        // laid out as there.
         let texts = unsafe { std::slice::from_raw_parts(self.0, count) };
         texts
             .iter()

@@ -1,5 +1,5 @@
-//! What of TLS is no setting by name: certificates and keys in memory. Without the feature `tls`, each function returns
-//! that it is not supported.
+//! What of TLS is no setting by name: certificates and keys in memory. Without the feature `tls`,
+//! each function returns that it is not supported.
 
 use super::boundary::call;
 use super::code::Code;

@@ -1,5 +1,5 @@
-//! A connection that blocks, with a limit for each step: for the command line, which asks each node on a thread of its
-//! own what no lock client asks.
+//! A connection that blocks, with a limit for each step: for the command line, which asks each node
+//! on a thread of its own what no lock client asks.
 
 use crate::os::stream::{Stream, would_block};
 use crate::os::transport::{Transport, TransportConfig};
@@ -19,9 +19,9 @@ pub(crate) struct BlockingStream {
 }
 
 impl BlockingStream {
-    /// Waits until the connection is made and the handshake of TLS is over, for `timeout` at most. While the other side
-    /// is silent in the handshake, `is_hopeless` is asked again and again, with the time since the beginning. None if
-    /// it is.
+    /// Waits until the connection is made and the handshake of TLS is over, for `timeout` at most.
+    /// While the other side is silent in the handshake, `is_hopeless` is asked again and again,
+    /// with the time since the beginning. None if it is.
     ///
     /// # Errors
     /// The connection is refused, TLS fails, or the time is up.

@@ -4,8 +4,8 @@ use crossbeam_channel::Receiver;
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// Sleeps until `wake` brings a message, `cancelled_by` brings one or ends, `cancelled` ends, or the time is up. True
-/// if one of the latter two has ended the sleep.
+/// Sleeps until `wake` brings a message, `cancelled_by` brings one or ends, `cancelled` ends, or
+/// the time is up. True if one of the latter two has ended the sleep.
 pub(crate) fn sleep(
     wake: &Receiver<()>,
     cancelled_by: &Receiver<()>,

@@ -1,20 +1,23 @@
-//! The clocks of a machine: one for leases, which goes on while the machine sleeps, and a steady one, which cannot be
-//! set, for waits and everything else ([`time`](crate::algorithm::time)). Fencing tokens begin with the wall clock.
+//! The clocks of a machine: one for leases, which goes on while the machine sleeps, and a steady
+//! one, which cannot be set, for waits and everything else ([`time`](crate::algorithm::time)).
+//! Fencing tokens begin with the wall clock.
 //!
-//! `std::time::Instant` stops while a machine is suspended, and Redis does not: a holder that relies on it keeps
-//! a lock that ended long ago. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and
-//! on top of it whatever the wall clock advances *more* (rule 4.1). A wall clock set forward therefore only ends leases
-//! early; one set back changes nothing, and a later step forward counts again. It never runs backwards.
+//! `std::time::Instant` stops while a machine is suspended, and Redis does not: a holder that
+//! relies on it keeps a lock that ended long ago. This clock counts every advance of
+//! `CLOCK_BOOTTIME`, which goes on during suspend, and on top of it whatever the wall clock
+//! advances *more* (rule 4.1). A wall clock set forward therefore only ends leases early; one set
+//! back changes nothing, and a later step forward counts again. It never runs backwards.
 //!
-//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread
-//! that the child may not have.
+//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here
+//! waits for a thread that the child may not have.
 
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::os::sync::ForkSafeSpinLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
+/// Differences between the two clocks below this are reading noise and slewing, which the drift
+/// allowance covers.
 const TOLERANCE_NANOS: i64 = 1_000_000;
 /// Two readings that took no longer than this were not interrupted in a way that matters.
 const UNINTERRUPTED_NANOS: u64 = 100_000;
@@ -40,7 +43,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The wall clock's time since 1970, where a time must mean the same on other machines. Zero before that.
+/// The wall clock's time since 1970, where a time must mean the same on other machines. Zero before
+/// that.
 pub(crate) fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -69,8 +73,8 @@ impl LeaseClock {
     pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> Readings {
         let (mut steady, mut wall) = read();
         if self.differs(steady, wall) {
-            // A step of the wall clock, or a thread that was interrupted between the two readings: read again, until a
-            // pair took too little time for that.
+            // A step of the wall clock, or a thread that was interrupted between the two readings:
+            // read again, until a pair took too little time for that.
             for _ in 0..3 {
                 let (before, _) = read();
                 let (after, then) = read();
@@ -94,8 +98,9 @@ impl LeaseClock {
             > TOLERANCE_NANOS.unsigned_abs()
     }
 
-    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered. One thread
-    /// at a time does; when a child is forked at the worst moment, it counts a gain twice, and leases end early there.
+    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only
+    /// remembered. One thread at a time does; when a child is forked at the worst moment, it counts
+    /// a gain twice, and leases end early there.
     fn note(&self, steady: u64, wall: i64) {
         if !self.differs(steady, wall) {
             return;

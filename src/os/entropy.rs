@@ -1,7 +1,7 @@
 //! Owner tokens and jitter, from the operating system's entropy and nowhere else.
 //!
-//! A generator in user space can be duplicated by fork or by a snapshot of a virtual machine, and two holders would
-//! sign with one token. So every attempt asks the kernel.
+//! A generator in user space can be duplicated by fork or by a snapshot of a virtual machine, and
+//! two holders would sign with one token. So every attempt asks the kernel.
 
 use crate::algorithm::lease::OwnerToken;
 use rand_core::TryCryptoRng;

@@ -1,14 +1,14 @@
-//! Whether the process has been forked, and a socket option that no safe crate has: the one file of unsafe code in the
-//! library outside `ffi/`.
+//! Whether the process has been forked, and a socket option that no safe crate has: the one file of
+//! unsafe code in the library outside `ffi/`.
 //!
-//! A child made by `fork` has a copy of all that its parent has in memory, the same connections, and of the parent's
-//! threads only the one that forked. An object that must know keeps the [`ForkEpoch`] that it was made in, and asks
-//! later whether it is past. That takes no system call: the C library calls a handler in each child, and the handler
-//! counts.
+//! A child made by `fork` has a copy of all that its parent has in memory, the same connections,
+//! and of the parent's threads only the one that forked. An object that must know keeps the
+//! [`ForkEpoch`] that it was made in, and asks later whether it is past. That takes no system call:
+//! the C library calls a handler in each child, and the handler counts.
 //!
-//! What makes a child that shares memory or goes on to another program (`vfork`, `posix_spawn`, `Command`) calls no
-//! handlers, and needs none. What clones a process behind the back of the C library (a bare `clone` or `_Fork`) calls
-//! none either, and is not noticed.
+//! What makes a child that shares memory or goes on to another program (`vfork`, `posix_spawn`,
+//! `Command`) calls no handlers, and needs none. What clones a process behind the back of the C
+//! library (a bare `clone` or `_Fork`) calls none either, and is not noticed.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,8 +32,8 @@ impl ForkEpoch {
     /// The C library has no memory left to remember the handler.
     pub(crate) fn current() -> io::Result<ForkEpoch> {
         static IS_COUNTING: AtomicBool = AtomicBool::new(false);
-        // Not a `Once`, which would stay locked in a child that was forked meanwhile. A second registration does no
-        // harm: then each fork counts twice.
+        // Not a `Once`, which would stay locked in a child that was forked meanwhile. A second
+        // registration does no harm: then each fork counts twice.
         if !IS_COUNTING.load(Ordering::Acquire) {
             count_forks()?;
             IS_COUNTING.store(true, Ordering::Release);
@@ -65,18 +65,19 @@ fn count_forks() -> io::Result<()> {
     extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: The handler does not unwind, and does nothing that is forbidden in the child of a process with many
-    // threads: it adds to an atomic number, waits for nothing and allocates nothing. It is part of the program, or of a
-    // library that takes its handlers with it when it is unloaded.
+    // SAFETY: The handler does not unwind, and does nothing that is forbidden in the child of a
+    // process with many threads: it adds to an atomic number, waits for nothing and allocates
+    // nothing. It is part of the program, or of a library that takes its handlers with it when it
+    // is unloaded.
     match unsafe { libc::pthread_atfork(None, None, Some(count)) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Lets the kernel wait no longer than this between two retransmissions of what the peer does not acknowledge. Without
-/// a limit the time doubles up to two minutes, so that a connection stays silent for as long again as the network was
-/// away.
+/// Lets the kernel wait no longer than this between two retransmissions of what the peer does not
+/// acknowledge. Without a limit the time doubles up to two minutes, so that a connection stays
+/// silent for as long again as the network was away.
 ///
 /// # Errors
 /// The kernel does not have the option (Linux before 6.15), or not for this socket.
@@ -101,8 +102,8 @@ fn set_tcp_option(
     value: libc::c_int,
 ) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes of `value` during the
-    // call and keeps no pointer.
+    // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes
+    // of `value` during the call and keeps no pointer.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -129,7 +130,8 @@ pub(crate) fn retransmission_delay_limit(socket: impl AsFd) -> io::Result<Durati
     let mut millis = 0 as libc::c_int;
     let mut size = size_of::<libc::c_int>() as libc::socklen_t;
     let descriptor = socket.as_fd().as_raw_fd();
-    // SAFETY: The descriptor is open for as long as it is borrowed, and `millis` has the `size` bytes that are written.
+    // SAFETY: The descriptor is open for as long as it is borrowed, and `millis` has the `size`
+    // bytes that are written.
     let result = unsafe {
         let value = (&raw mut millis).cast();
         libc::getsockopt(

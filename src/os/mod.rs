@@ -1,7 +1,8 @@
 //! The seam: the only code that touches the operating system.
 //!
-//! The layers above use the system through this module alone. A simulator or a model checker replaces it as a whole,
-//! and includes the layers above as they are (`tests/sim/os`, `tests/models/os`).
+//! The layers above use the system through this module alone. A simulator or a model checker
+//! replaces it as a whole, and includes the layers above as they are (`tests/sim/os`,
+//! `tests/models/os`).
 //!
 //! | file | what |
 //! |---|---|

@@ -6,7 +6,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// How long the driver sleeps where poll fails. Short against any node timeout, and long against the time for a look.
+/// How long the driver sleeps where poll fails. Short against any node timeout, and long against
+/// the time for a look.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -70,16 +71,18 @@ impl Watch {
         }
     }
 
-    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors (RLIMIT_NOFILE) was lowered
-    /// below their number. Sleeps for a moment, because the caller would ask again at once and use a whole processor.
-    /// Then each stream may be ready: reading from one that is not does no harm, so requests are answered all the same.
+    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors
+    /// (RLIMIT_NOFILE) was lowered below their number. Sleeps for a moment, because the caller
+    /// would ask again at once and use a whole processor. Then each stream may be ready: reading
+    /// from one that is not does no harm, so requests are answered all the same.
     fn look_without_poll(&mut self, left: Duration) {
         std::thread::sleep(left.min(PAUSE));
         self.woken = true;
         for (index, interest) in self.streams.iter().enumerate() {
             let Some(interest) = interest else { continue };
             self.readable.insert(NodeId::new(index));
-            // A connection that is still being made is not ready, and would be taken for one that is.
+            // A connection that is still being made is not ready, and would be taken for one that
+            // is.
             if interest.writable && interest.stream.is_settled() {
                 self.writable.insert(NodeId::new(index));
             }
@@ -91,7 +94,8 @@ impl Watch {
     }
 }
 
-/// Polls without sleeping, for this long at most; true when something is ready, and the rest of the timeout.
+/// Polls without sleeping, for this long at most; true when something is ready, and the rest of the
+/// timeout.
 fn spin(descriptors: &mut [PollFd<'_>], time: Duration, timeout: Duration) -> (bool, Duration) {
     if time.is_zero() {
         return (false, timeout);

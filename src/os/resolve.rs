@@ -1,7 +1,8 @@
 //! Host names, looked up off the path of every attempt.
 //!
-//! The system's resolver blocks, for seconds if it pleases. So each look-up runs in a thread of its own that ends with
-//! it, takes no signals, and wakes the driver. An address in numbers needs none of this.
+//! The system's resolver blocks, for seconds if it pleases. So each look-up runs in a thread of its
+//! own that ends with it, takes no signals, and wakes the driver. An address in numbers needs none
+//! of this.
 
 use crate::os::sync::{self, Mutex, lock};
 use crate::os::waker::Waker;

@@ -1,10 +1,11 @@
 //! One non-blocking byte stream to a node, over TCP or a Unix domain socket.
 //!
-//! Nothing here waits. Descriptors are closed on exec, and no write raises SIGPIPE, whatever the host program does with
-//! signals: `send` with `MSG_NOSIGNAL`, or `SO_NOSIGPIPE` where that flag does not exist. A call that a signal
-//! interrupted is made again.
+//! Nothing here waits. Descriptors are closed on exec, and no write raises SIGPIPE, whatever the
+//! host program does with signals: `send` with `MSG_NOSIGNAL`, or `SO_NOSIGPIPE` where that flag
+//! does not exist. A call that a signal interrupted is made again.
 //!
-//! In a child made by `fork` a stream belongs to the parent: no byte of it is written or read there, and no option set.
+//! In a child made by `fork` a stream belongs to the parent: no byte of it is written or read
+//! there, and no option set.
 
 use crate::fault::Cause;
 use crate::os::fork::ForkEpoch;
@@ -15,15 +16,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long bytes may stay unacknowledged by the other machine's kernel before the connection counts as dead. A server
-/// that is merely stopped still has a kernel that acknowledges.
+/// How long bytes may stay unacknowledged by the other machine's kernel before the connection
+/// counts as dead. A server that is merely stopped still has a kernel that acknowledges.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(10);
-/// Longest time between two retransmissions of a request. It doubles with each, and without a limit a connection
-/// through a network that was away for some seconds stays silent for as long again. A second is the least that the
-/// kernel takes for the option (`TCP_RTO_MAX_MS`, since Linux 6.15), so a request arrives up to a second after the
-/// network is back. A reply that was lost is repeated by the server's kernel, whose limit is its own: it may come some
-/// seconds later.
+/// Longest time between two retransmissions of a request. It doubles with each, and without a limit
+/// a connection through a network that was away for some seconds stays silent for as long again. A
+/// second is the least that the kernel takes for the option (`TCP_RTO_MAX_MS`, since Linux 6.15),
+/// so a request arrives up to a second after the network is back. A reply that was lost is repeated
+/// by the server's kernel, whose limit is its own: it may come some seconds later.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const RETRANSMISSION_DELAY_LIMIT: Duration = Duration::from_secs(1);
 /// Silence after which the kernel asks the other one whether the connection is still there.
@@ -116,7 +117,8 @@ impl Stream {
         &self.socket
     }
 
-    /// Makes the close that follows a reset, so that the server does not keep a half-closed connection.
+    /// Makes the close that follows a reset, so that the server does not keep a half-closed
+    /// connection.
     pub(crate) fn reset_on_close(&self) {
         if self.check_process().is_ok() {
             // Fails only on a socket that is dead already.
@@ -182,8 +184,8 @@ pub(crate) fn would_block(error: &io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock
 }
 
-/// A TCP connection is in progress; Windows reports "would block" instead. A Unix domain socket reports "would block"
-/// when the server's backlog is full, and then nothing is in progress.
+/// A TCP connection is in progress; Windows reports "would block" instead. A Unix domain socket
+/// reports "would block" when the server's backlog is full, and then nothing is in progress.
 fn is_in_progress(error: &io::Error, address: &SockAddr) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::INPROGRESS)
         || (would_block(error) && address.as_socket().is_some())

@@ -1,7 +1,7 @@
 //! The locks and threads of this library, as all of it uses them.
 //!
-//! The hand-over of driving and the automatic extension are written against the names in this module alone, so that a
-//! model checker can put its own locks and threads in their place.
+//! The hand-over of driving and the automatic extension are written against the names in this
+//! module alone, so that a model checker can put its own locks and threads in their place.
 
 use crate::os::fork::ForkEpoch;
 use std::cell::Cell;
@@ -27,14 +27,14 @@ pub(crate) fn set_in_callback(is_in_callback: bool) {
     IN_CALLBACK.set(is_in_callback);
 }
 
-/// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a
-/// lock that is still held must be released even by a program that panics.
+/// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call
+/// is running, and a lock that is still held must be released even by a program that panics.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread of the library's own. No signal reaches it, not even as it starts: they are the host program's
-/// business.
+/// Starts a thread of the library's own. No signal reaches it, not even as it starts: they are the
+/// host program's business.
 ///
 /// # Errors
 /// The system does not start a thread.
@@ -62,8 +62,8 @@ pub(crate) fn spawn(
 #[cfg(unix)]
 pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     use std::os::unix::thread::JoinHandleExt;
-    // Not by `thread::current`: that leaves a note of the thread that asks, and of a main thread that is not Rust's for
-    // ever.
+    // Not by `thread::current`: that leaves a note of the thread that asks, and of a main thread
+    // that is not Rust's for ever.
     thread.as_pthread_t() == nix::sys::pthread::pthread_self()
 }
 
@@ -73,8 +73,9 @@ pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() == std::thread::current().id()
 }
 
-/// Keeps other threads out for a few instructions. In a child of `fork`, a mutex stays locked if a thread held it that
-/// did not fork; this lock does not. What that thread left half done must do no harm.
+/// Keeps other threads out for a few instructions. In a child of `fork`, a mutex stays locked if a
+/// thread held it that did not fork; this lock does not. What that thread left half done must do no
+/// harm.
 pub(crate) struct ForkSafeSpinLock {
     /// The number of its fork epoch while a thread is inside, otherwise zero.
     inside: AtomicUsize,

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of a thread. The system reuses the identity of a thread that has ended for a new one; this number is
-/// never given again.
+/// The number of a thread. The system reuses the identity of a thread that has ended for a new one;
+/// this number is never given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(NonZeroU64);
 
@@ -19,8 +19,8 @@ impl ThreadNumber {
         NUMBER.with(|number| *number)
     }
 
-    /// Its last digits, for what has no room for more. Zero at times, and after four billion threads those of another
-    /// one.
+    /// Its last digits, for what has no room for more. Zero at times, and after four billion
+    /// threads those of another one.
     pub(crate) fn short(self) -> u32 {
         self.0.get() as u32
     }

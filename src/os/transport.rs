@@ -1,8 +1,8 @@
 //! The bytes of a connection that is made: as they are, or through TLS.
 //!
-//! TLS takes bytes that the socket does not take yet, and reads bytes that were not asked for yet. So a connection is
-//! polled for what its [`Transport`] wants, and read until the transport has nothing left. Through a plain connection
-//! every byte goes as it is, and nothing is held back.
+//! TLS takes bytes that the socket does not take yet, and reads bytes that were not asked for yet.
+//! So a connection is polled for what its [`Transport`] wants, and read until the transport has
+//! nothing left. Through a plain connection every byte goes as it is, and nothing is held back.
 
 use crate::os::stream::Stream;
 #[cfg(feature = "tls")]
@@ -61,8 +61,8 @@ impl Transport {
         self.stream.read(buffer)
     }
 
-    /// Writes what is taken. What TLS has taken may be sent at any time, and counts as written. Before its handshake is
-    /// over it takes nothing.
+    /// Writes what is taken. What TLS has taken may be sent at any time, and counts as written.
+    /// Before its handshake is over it takes nothing.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(feature = "tls")]
         if let Some(tls) = &mut self.tls {
@@ -107,7 +107,8 @@ impl Transport {
         false
     }
 
-    /// Whether to poll until the stream can be written to. `has_more`: there is something to be written.
+    /// Whether to poll until the stream can be written to. `has_more`: there is something to be
+    /// written.
     pub(crate) fn wants_write(&self, has_more: bool) -> bool {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {

@@ -1,8 +1,9 @@
 //! Wakes a thread that polls, from another thread.
 //!
-//! A thread in poll sees what happens to the descriptors it was given and nothing else. One of them belongs to a waker,
-//! which any thread can make readable. A pair of sockets does it on every system, without unsafe code; neither end
-//! blocks. A child made by `fork` has the same pair, and wakes no thread with it.
+//! A thread in poll sees what happens to the descriptors it was given and nothing else. One of them
+//! belongs to a waker, which any thread can make readable. A pair of sockets does it on every
+//! system, without unsafe code; neither end blocks. A child made by `fork` has the same pair, and
+//! wakes no thread with it.
 
 use crate::os::fork::ForkEpoch;
 use std::io;

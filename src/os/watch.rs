@@ -1,8 +1,9 @@
 //! The list of what the driver polls, and what was found.
 //!
-//! The list is kept from one poll to the next, and only what has changed is written anew. It is apart from the
-//! connections while a thread polls, so that other threads can use them meanwhile, and holds on to its streams: a
-//! descriptor that is being polled is not closed and given to another stream.
+//! The list is kept from one poll to the next, and only what has changed is written anew. It is
+//! apart from the connections while a thread polls, so that other threads can use them meanwhile,
+//! and holds on to its streams: a descriptor that is being polled is not closed and given to
+//! another stream.
 
 use crate::algorithm::node::NodeSet;
 use crate::os::stream::Stream;

@@ -1,5 +1,5 @@
-//! What the meaning of a reply to an operation depends on. An operation is large, and is kept once for all nodes; this
-//! is kept for each reply that is expected.
+//! What the meaning of a reply to an operation depends on. An operation is large, and is kept once
+//! for all nodes; this is kept for each reply that is expected.
 
 use super::form::Form;
 use super::kinds;
@@ -83,7 +83,8 @@ impl Asked {
     /// The form that it is sent in to a server that has run the script.
     pub(super) fn usual_form(self) -> Form {
         match (self.verb, self.script()) {
-            // An extension is never sent twice: behind a later one, it would shorten what that has gained.
+            // An extension is never sent twice: behind a later one, it would shorten what that has
+            // gained.
             (AskedVerb::Extend, _) => Form::Text,
             (_, None) => Form::Set,
             (_, Some(_)) => Form::Hash,

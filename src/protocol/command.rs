@@ -1,7 +1,7 @@
 //! The commands that are not about one kind of lock, and what their replies mean.
 //!
-//! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
-//! next reply on it might be taken for the answer to another request.
+//! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is
+//! out of step, and the next reply on it might be taken for the answer to another request.
 
 use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
@@ -13,7 +13,8 @@ pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
     resp::encode(out, &[b"PTTL", key]);
 }
 
-/// How long a key lives at most, counted from now, as [`remaining`] has brought it; none if it has no expiry.
+/// How long a key lives at most, counted from now, as [`remaining`] has brought it; none if it has
+/// no expiry.
 ///
 /// # Errors
 /// A reply that `PTTL` never returns; an error reply is for the caller.
@@ -63,7 +64,8 @@ pub(super) fn time(out: &mut Vec<u8>) {
     resp::encode(out, &[b"TIME"]);
 }
 
-/// The node's clock in microseconds, from the reply to [`time`]: seconds, and microseconds of the second.
+/// The node's clock in microseconds, from the reply to [`time`]: seconds, and microseconds of the
+/// second.
 ///
 /// # Errors
 /// A reply that `TIME` never returns; an error reply is for the caller.

@@ -1,8 +1,8 @@
-//! Error replies: the cause of a fault, and what the error is about. An [`ErrorReply`] is made once, where the reply is
-//! read. No other file compares the texts of servers.
+//! Error replies: the cause of a fault, and what the error is about. An [`ErrorReply`] is made
+//! once, where the reply is read. No other file compares the texts of servers.
 //!
-//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
-//! nothing is looked for behind the beginning.
+//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a
+//! user's name, so nothing is looked for behind the beginning.
 
 use super::script_error;
 use crate::fault::detail::Detail;
@@ -12,7 +12,8 @@ use crate::fault::{Cause, Fault, Phase};
 /// What an error reply means. Its text is not kept: it may repeat what the server was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorReply {
-    /// By its first word. What servers before Redis 7.0 put around an error raised inside a script is left out.
+    /// By its first word. What servers before Redis 7.0 put around an error raised inside a script
+    /// is left out.
     pub cause: Cause,
     /// What it is about.
     pub subject: Subject,
@@ -74,7 +75,8 @@ impl ErrorReply {
         }
     }
 
-    /// The cause of a refused login, or of a database that was not selected, whose usual cause is this.
+    /// The cause of a refused login, or of a database that was not selected, whose usual cause is
+    /// this.
     pub(super) fn cause_or(self, usual: Cause) -> Cause {
         match self.cause {
             Cause::Server(ServerError::Err | ServerError::Unrecognised) => usual,
@@ -87,8 +89,8 @@ impl ErrorReply {
         self.cause == Cause::NoPermission || self.subject == Subject::UnknownCommand
     }
 
-    /// Whether the server runs no scripts, or none for the user. What else the user may not do, touch the key for one,
-    /// has another remedy.
+    /// Whether the server runs no scripts, or none for the user. What else the user may not do,
+    /// touch the key for one, has another remedy.
     pub(super) fn runs_no_scripts(self) -> bool {
         matches!(
             self.subject,
@@ -129,8 +131,9 @@ fn subject(text: &[u8], cause: Cause) -> Subject {
     } else if text.starts_with(b"ERR unknown ")
         || text.starts_with(b"ERR Could not find scripting engine")
     {
-        // Servers have replied `unknown command` and `unknown or unsupported command`, with and without quotes around
-        // the name. A Valkey that was built without Lua has an `EVAL` that can run nothing.
+        // Servers have replied `unknown command` and `unknown or unsupported command`, with and
+        // without quotes around the name. A Valkey that was built without Lua has an `EVAL` that
+        // can run nothing.
         Subject::UnknownCommand
     } else if script_error::is_unknown_inside(text) {
         Subject::UnknownInside

@@ -1,8 +1,8 @@
 //! The forms that an operation on a lock is sent in, and what a reply to it means.
 //!
-//! An operation goes by the script of the lock's kind: by its hash on a connection on which the server has run it, by
-//! its text otherwise. Only an acquisition can do without a script. A node that does not run one form is asked in the
-//! next, within the same call (rule 7.6):
+//! An operation goes by the script of the lock's kind: by its hash on a connection on which the
+//! server has run it, by its text otherwise. Only an acquisition can do without a script. A node
+//! that does not run one form is asked in the next, within the same call (rule 7.6):
 //!
 //! ```text
 //!    Hash ── not known, or not permitted ──► Text ── no scripts ──► Set, for a take that needs no queue
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The form that an operation is sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `EVALSHA` of a [`script`](super::script), on a connection on which the server has run it: it saves the server a
-    /// fifth of the work.
+    /// `EVALSHA` of a [`script`](super::script), on a connection on which the server has run it: it
+    /// saves the server a fifth of the work.
     Hash,
     /// `EVAL` of the same script.
     Text,
@@ -36,7 +36,8 @@ pub enum Answer {
     Held(Duration),
     /// For a set: these of its keys have other tokens, a bit for each.
     RefusedFor(Vote, u64),
-    /// It is not granted, and the call's entry in the queue is this. Apart, because it is wide and the others are not.
+    /// It is not granted, and the call's entry in the queue is this. Apart, because it is wide and
+    /// the others are not.
     Queued(Box<QueueReply>),
     /// Yes, no, or an error that another form would meet as well.
     Vote(Vote),

@@ -1,8 +1,10 @@
-//! How a connection introduces itself: the user, the database, and what the server reports about itself.
+//! How a connection introduces itself: the user, the database, and what the server reports about
+//! itself.
 //!
-//! Its parts go out in one flight and are answered in the same order. Each may be refused; what `INFO` reports about
-//! persistence rejects no connection, and neither does its refusal. The same holds for `INFO memory`, which no vote
-//! depends on: it is asked for later, because a server takes more time for it than for all the rest.
+//! Its parts go out in one flight and are answered in the same order. Each may be refused; what
+//! `INFO` reports about persistence rejects no connection, and neither does its refusal. The same
+//! holds for `INFO memory`, which no vote depends on: it is asked for later, because a server takes
+//! more time for it than for all the rest.
 
 use super::command;
 use super::error_reply::{ErrorReply, Subject};
@@ -23,7 +25,8 @@ pub struct Handshake {
     pub password: Option<String>,
     /// The database; 0 sends no `SELECT`.
     pub database: u32,
-    /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can contradict it.
+    /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can
+    /// contradict it.
     pub checks_durability: bool,
     /// The key of what the node remembers of itself; none looks at nothing.
     pub node_key: Option<String>,

@@ -22,7 +22,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// With a buffer of this size, which grows for a longer reply. What was there to be read before now was read.
+    /// With a buffer of this size, which grows for a longer reply. What was there to be read before
+    /// now was read.
     pub(super) fn new(size: usize, now: Timestamp) -> Incoming {
         Incoming {
             size,
@@ -50,7 +51,8 @@ impl Incoming {
             self.start = 0;
         }
         if self.end == self.bytes.len() {
-            // The first read, or one reply fills it all: the decoder's limits bound how often that happens.
+            // The first read, or one reply fills it all: the decoder's limits bound how often that
+            // happens.
             self.bytes.resize((self.bytes.len() * 2).max(self.size), 0);
         }
         &mut self.bytes[self.end..]
@@ -72,7 +74,8 @@ impl Incoming {
         &self.bytes[self.start..self.end]
     }
 
-    /// The next reply and its length, if all of it is there. It stays until it is [`taken`](Incoming::taken).
+    /// The next reply and its length, if all of it is there. It stays until it is
+    /// [`taken`](Incoming::taken).
     ///
     /// # Errors
     /// The bytes are no replies.

@@ -5,8 +5,8 @@
 //!    a fenced lock   GET key, ZCARD queue, TIME        "fence deadline token", or "fence deadline token label"
 //! ```
 //!
-//! A fenced lock's key expires when its fence does: the lock ends at the deadline, by the node's clock. Nothing
-//! of a token leaves this file but its hash.
+//! A fenced lock's key expires when its fence does: the lock ends at the deadline, by the node's
+//! clock. Nothing of a token leaves this file but its hash.
 
 use super::command;
 use super::error_reply::ErrorReply;
@@ -84,7 +84,8 @@ impl Inquiry {
         Ok(())
     }
 
-    /// Takes the reply to `ZCARD`. A user may have no right to it, and a server may not know it: then no call counts.
+    /// Takes the reply to `ZCARD`. A user may have no right to it, and a server may not know it:
+    /// then no call counts.
     ///
     /// # Errors
     /// A reply that it never returns.

@@ -10,8 +10,8 @@
 //!    node              quorumlock-node: prefix
 //! ```
 //!
-//! A marker is in front of prefix and name, so one full name (prefix and name) is one lock of its kind, for any split
-//! of the two. No full name begins with a marker: so no key has two meanings.
+//! A marker is in front of prefix and name, so one full name (prefix and name) is one lock of its
+//! kind, for any split of the two. No full name begins with a marker: so no key has two meanings.
 
 use super::kinds::key_kind::KeyKind;
 use super::kinds::{KEYS, permit, plain};
@@ -20,7 +20,8 @@ use super::kinds::{KEYS, permit, plain};
 pub const QUEUE: &str = "quorumlock-queue:";
 /// The marker of what nodes remember of themselves.
 pub const NODE: &str = "quorumlock-node";
-/// One pattern for all that have a marker of a lock, or of a queue, in front of names that begin as given.
+/// One pattern for all that have a marker of a lock, or of a queue, in front of names that begin as
+/// given.
 pub const PATTERN: &str = "quorumlock-*:";
 
 /// The kind and the full name of the lock with this key; none for a key that is no lock.
@@ -44,7 +45,8 @@ pub fn queue(key: &str) -> String {
     [QUEUE, key].concat()
 }
 
-/// The key that names a semaphore of this full name. Nothing is stored under it: it is in the key of the queue.
+/// The key that names a semaphore of this full name. Nothing is stored under it: it is in the key
+/// of the queue.
 pub fn semaphore(full_name: &str) -> String {
     [permit::MARKER, full_name].concat()
 }
@@ -74,7 +76,8 @@ pub fn name(key: &str, prefix: usize) -> &str {
         .unwrap_or(key)
 }
 
-/// The marker that a full name begins with, and what has such keys; none for a name that a lock may have.
+/// The marker that a full name begins with, and what has such keys; none for a name that a lock may
+/// have.
 pub fn reserved(full_name: &str) -> Option<(&'static str, &'static str)> {
     let others = [
         (NODE, "node"),

@@ -1,13 +1,16 @@
-//! How long replies take: a histogram of fixed size, that is filled without an allocation and read without a sort.
+//! How long replies take: a histogram of fixed size, that is filled without an allocation and read
+//! without a sort.
 //!
-//! Its buckets are logarithmic with linear parts: four to each doubling. The first four hold one microsecond each. A
-//! quantile is the end of its bucket: never too small, at most a quarter too large, and never more than the longest.
+//! Its buckets are logarithmic with linear parts: four to each doubling. The first four hold one
+//! microsecond each. A quantile is the end of its bucket: never too small, at most a quarter too
+//! large, and never more than the longest.
 
 use std::time::Duration;
 
 /// Parts of a doubling, as a power of two.
 const PARTS: u32 = 2;
-/// The doublings that have buckets of their own. The last one ends after 134 s; what is longer counts there.
+/// The doublings that have buckets of their own. The last one ends after 134 s; what is longer
+/// counts there.
 const LAST_DOUBLING: u32 = 26;
 const BUCKETS: usize = ((LAST_DOUBLING - PARTS + 2) << PARTS) as usize;
 
@@ -76,7 +79,8 @@ impl Histogram {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Each doubling but the last, which has no end: its end, and how many times in all are shorter.
+    /// Each doubling but the last, which has no end: its end, and how many times in all are
+    /// shorter.
     pub fn doublings(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let mut shorter = 0;
         let doublings = self
@@ -90,7 +94,8 @@ impl Histogram {
         })
     }
 
-    /// Each bucket: the end of its times, which are shorter, and how many they are. Longer ones count in the last.
+    /// Each bucket: the end of its times, which are shorter, and how many they are. Longer ones
+    /// count in the last.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.counts
             .iter()

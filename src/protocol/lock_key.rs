@@ -32,7 +32,8 @@ impl LockKey {
         })
     }
 
-    /// The keys of these names behind a prefix, in their order and each once. A single name is a lock like any other.
+    /// The keys of these names behind a prefix, in their order and each once. A single name is a
+    /// lock like any other.
     pub fn of(prefix: &str, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockKey {
         let mut keys: Vec<Arc<str>> = names
             .into_iter()

@@ -1,4 +1,5 @@
-//! What a node remembers of itself, on the wire: the look at its key, the text of a note, and how one is stored.
+//! What a node remembers of itself, on the wire: the look at its key, the text of a note, and how
+//! one is stored.
 //!
 //! ```text
 //!   look     GET key, TIME              the value or nothing; seconds and microseconds
@@ -35,7 +36,8 @@ pub struct NodeLook {
     time: Option<u64>,
     /// Why the node has refused the last look, or to store a note.
     pub refusal: Option<Cause>,
-    /// Whether the node tells at all: it is asked, the user may ask, and the server has the commands.
+    /// Whether the node tells at all: it is asked, the user may ask, and the server has the
+    /// commands.
     is_told: bool,
     /// Whether the user may not store a note here, or the server has no scripts.
     is_refused: bool,
@@ -105,7 +107,8 @@ impl NodeLook {
         Ok(())
     }
 
-    /// What is known of a node with these names, by a program whose wall clock shows this many microseconds.
+    /// What is known of a node with these names, by a program whose wall clock shows this many
+    /// microseconds.
     pub fn seen(&self, names: Option<Incarnation>, wall: u64) -> Seen {
         match (names.filter(|_| self.is_told), self.found, self.time) {
             (None, ..) => Seen::Untold,

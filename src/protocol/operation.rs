@@ -1,4 +1,5 @@
-//! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the kind of the lock.
+//! The operations on the key of a lock, which every node of a round is asked alike: a verb, and the
+//! kind of the lock.
 
 use crate::algorithm::kind::Kind;
 use crate::algorithm::queue::{Entry, TakeRequest};
@@ -10,15 +11,16 @@ pub struct Operation {
     pub verb: Verb,
     /// The kind of the lock.
     pub kind: Kind,
-    /// For how long a node keeps the number of a lock from now on. No shorter than any time to live.
+    /// For how long a node keeps the number of a lock from now on. No shorter than any time to
+    /// live.
     pub retention_millis: u64,
 }
 
 /// What is asked of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Takes the lock if it is free, whichever calls wait. Times to live count by the node's clock, from when it
-    /// executes the command.
+    /// Takes the lock if it is free, whichever calls wait. Times to live count by the node's clock,
+    /// from when it executes the command.
     Acquire {
         /// The time to live.
         ttl_millis: u64,
@@ -28,12 +30,14 @@ pub enum Verb {
         /// The time to live from then on.
         ttl_millis: u64,
     },
-    /// Ends the hold after this time and not before, if it is ours: of a release that comes too early.
+    /// Ends the hold after this time and not before, if it is ours: of a release that comes too
+    /// early.
     Keep {
         /// The time to live from then on.
         ttl_millis: u64,
     },
-    /// Removes the entry of a call that neither holds the lock nor asks for it. Without one, those that wait are told.
+    /// Removes the entry of a call that neither holds the lock nor asks for it. Without one, those
+    /// that wait are told.
     Leave(Option<Entry>),
     /// Raises the number to the one that the kind contains, if the hold is ours.
     Raise,

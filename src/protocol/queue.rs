@@ -1,5 +1,6 @@
-//! What a node is asked by the script of a lock's kind, and what it replies about the queue of those that wait: the
-//! scripts are in `lua/`, [`algorithm::queue`](crate::algorithm::queue) has the rules.
+//! What a node is asked by the script of a lock's kind, and what it replies about the queue of
+//! those that wait: the scripts are in `lua/`, [`algorithm::queue`](crate::algorithm::queue) has
+//! the rules.
 //!
 //! ```text
 //!    the lock is                take     its reply is                              release   leave
@@ -9,8 +10,9 @@
 //!                                        slots, first
 //! ```
 //!
-//! A release and a leave reply 1 where something was removed, 0 where not. By 2 they report that another client was
-//! told, by 3 that more entries may be in front whose clients are gone, by 4 that the user may not publish.
+//! A release and a leave reply 1 where something was removed, 0 where not. By 2 they report that
+//! another client was told, by 3 that more entries may be in front whose clients are gone, by 4
+//! that the user may not publish.
 
 use super::form::{Answer, Form};
 use super::kinds;
@@ -114,8 +116,8 @@ pub(super) fn ask(
     words.as_slice().iter().for_each(|word| word.push(out));
 }
 
-/// The answer to a take that was not granted. It is made of what is stored under the keys: damage there is no fault of
-/// the connection.
+/// The answer to a take that was not granted. It is made of what is stored under the keys: damage
+/// there is no fault of the connection.
 pub(super) fn answer(text: &[u8], needs_queue: bool) -> Answer {
     match queued(text) {
         None => Answer::fault(Cause::UnexpectedValue),

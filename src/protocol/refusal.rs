@@ -1,4 +1,5 @@
-//! What an error reply to a script means: another form is worth trying, the key is not ours, or a fault.
+//! What an error reply to a script means: another form is worth trying, the key is not ours, or a
+//! fault.
 
 use super::asked::Asked;
 use super::error_reply::ErrorReply;
@@ -28,7 +29,8 @@ pub(super) fn meaning(form: Form, asked: Asked, text: &[u8]) -> Answer {
     }
 }
 
-/// Whether the key of a lock that is to be kept or ended holds a list or a hash, and so no token, ours or another one.
+/// Whether the key of a lock that is to be kept or ended holds a list or a hash, and so no token,
+/// ours or another one.
 fn holds_no_token(asked: Asked, error: ErrorReply) -> bool {
     let compares =
         asked.wire.is_token_only && matches!(asked.verb, AskedVerb::Extend | AskedVerb::Release);

@@ -1,9 +1,11 @@
 //! The Lua that nodes run for us, as each [kind](super::kinds) has it.
 //!
-//! Each script has its own file under `lua/`, opening with what its KEYS, ARGV and return value mean, or several that
-//! are joined. The opening of each file is for readers; what goes over the wire is without comments.
+//! Each script has its own file under `lua/`, opening with what its KEYS, ARGV and return value
+//! mean, or several that are joined. The opening of each file is for readers; what goes over the
+//! wire is without comments.
 //!
-//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting.
+//! A server that has run a script on a connection is sent its hash from then on, unless it keeps
+//! forgetting.
 
 use super::form::Form;
 use super::resp;
@@ -27,8 +29,8 @@ pub(super) use script;
 pub struct Script {
     /// Its Lua.
     pub text: &'static str,
-    /// What servers call it once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` replies. A test asks a
-    /// server whether it still is.
+    /// What servers call it once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` replies.
+    /// A test asks a server whether it still is.
     pub sha1: &'static str,
     /// Which of [`SCRIPTS`](super::kinds::SCRIPTS) it is.
     pub(super) index: usize,

@@ -1,7 +1,9 @@
-//! Errors raised inside scripts: the error of the command inside the script, without what the server put around it.
+//! Errors raised inside scripts: the error of the command inside the script, without what the
+//! server put around it.
 //!
-//! Since 7.0, Redis passes the error of a command inside a script on with its own code in front, and Valkey does too.
-//! Older servers put a place in front of most of them, and one more around what a script raises and does not catch:
+//! Since 7.0, Redis passes the error of a command inside a script on with its own code in front,
+//! and Valkey does too. Older servers put a place in front of most of them, and one more around
+//! what a script raises and does not catch:
 //!
 //! ```text
 //!    returned   @user_script: 11: -READONLY You can't write against a read only replica.
@@ -9,8 +11,8 @@
 //!               ERR Error running script (call to f_…): @user_script:1: WRONGTYPE Operation against a key holding …
 //! ```
 //!
-//! The error's code is what follows the last place. Texts that do not open as these do are not searched: other errors
-//! echo what they were sent, and a key may be named like a place.
+//! The error's code is what follows the last place. Texts that do not open as these do are not
+//! searched: other errors echo what they were sent, and a key may be named like a place.
 
 const PLACE: &[u8] = b"@user_script:";
 

@@ -1,5 +1,5 @@
-//! An operation that was sent, and what a session reports about its requests: the round that each belongs to, its kind,
-//! and whether votes count.
+//! An operation that was sent, and what a session reports about its requests: the round that each
+//! belongs to, its kind, and whether votes count.
 
 use super::asked::Asked;
 use super::form::{Answer, Form};
@@ -110,7 +110,8 @@ impl SentOperation {
         reply::meaning(self.form, self.asked, reply)
     }
 
-    /// Whether the reply grants, if it only grants or refuses, as nearly all replies do. None: it may contain more.
+    /// Whether the reply grants, if it only grants or refuses, as nearly all replies do. None: it
+    /// may contain more.
     #[inline]
     pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<bool> {
         match (self.asked.verb, reply) {
@@ -135,8 +136,9 @@ pub enum Abandoned {
     Acquire,
     /// It was only a question.
     Check,
-    /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends
-    /// it wherever it is. Or it may not have removed an entry from a queue, whose client is told and removes it then.
+    /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the
+    /// release of the lock ends it wherever it is. Or it may not have removed an entry from a
+    /// queue, whose client is told and removes it then.
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
@@ -185,8 +187,8 @@ impl HandshakeState {
         }
     }
 
-    /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then: of two URLs that
-    /// lead to one server, the second is refused because of our own key.
+    /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then:
+    /// of two URLs that lead to one server, the second is refused because of our own key.
     pub(super) fn rejection(&self) -> Option<Fault> {
         if let HandshakeState::Rejected(fault) = *self {
             Some(fault)

@@ -1,7 +1,9 @@
-//! What a server is: what `INFO` reports about its process, version, mode, role, memory and persistence.
+//! What a server is: what `INFO` reports about its process, version, mode, role, memory and
+//! persistence.
 //!
-//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is
-//! shown of it is made of numbers, and of words that are known here: never text as the server sent it.
+//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing
+//! is assumed. What is shown of it is made of numbers, and of words that are known here: never text
+//! as the server sent it.
 
 use super::node_note::NodeLook;
 use super::resp;
@@ -31,7 +33,8 @@ pub struct ServerInfo {
     pub look: NodeLook,
 }
 
-/// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
+/// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to
+/// live.
 const EVICTIONS: [&str; 10] = [
     "allkeys-lfu",
     "allkeys-lrm",
@@ -96,8 +99,8 @@ impl ServerInfo {
         self.run_id
     }
 
-    /// For how long the process has been up at least, by its own account; zero if it does not report it. Two readings
-    /// of a wall clock lie behind it, each cut off to a whole second.
+    /// For how long the process has been up at least, by its own account; zero if it does not
+    /// report it. Two readings of a wall clock lie behind it, each cut off to a whole second.
     pub fn uptime(&self) -> Duration {
         Duration::from_secs(self.uptime_seconds.saturating_sub(1))
     }
@@ -148,8 +151,9 @@ impl ServerInfo {
         self.eviction.filter(|_| self.memory_limit > 0)
     }
 
-    /// Whether the server appends its writes to a file; unknown if withheld, not asked, or while the server loads its
-    /// data: it switches the file off until it has read it. `INFO` does not show `appendfsync` in any version.
+    /// Whether the server appends its writes to a file; unknown if withheld, not asked, or while
+    /// the server loads its data: it switches the file off until it has read it. `INFO` does not
+    /// show `appendfsync` in any version.
     pub fn aof_enabled(&self) -> Option<bool> {
         self.aof_enabled.filter(|_| !self.loading)
     }
@@ -271,13 +275,15 @@ mod tests {
         };
         let table = [
             ("a0", "a0", false),
-            // The first replica of a master comes; the backlog of one that was promoted once is freed.
+            // The first replica of a master comes; the backlog of one that was promoted once is
+            // freed.
             ("a0", "b0", false),
             ("ba", "c0", false),
             // Seen while it loads its data, and afterwards.
             ("a0", "ax", false),
             ("ax", "ax", false),
-            // Promoted: without having heard of a master, after a synchronisation, and twice from the same one.
+            // Promoted: without having heard of a master, after a synchronisation, and twice from
+            // the same one.
             ("a0", "ba", true),
             ("a0", "cm", true),
             ("cm", "dm", true),

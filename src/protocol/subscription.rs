@@ -1,15 +1,16 @@
-//! A subscriber connection's conversation: the channel of the client, and the messages that arrive on it.
+//! A subscriber connection's conversation: the channel of the client, and the messages that arrive
+//! on it.
 //!
-//! In RESP2 a connection that is subscribed can do nothing else, so each node has one in addition to its ordered one. A
-//! client has one channel there, for all of its calls. A message names a call and a key: the lock may be free for that
-//! call. It is no vote, and a lost one costs time only.
+//! In RESP2 a connection that is subscribed can do nothing else, so each node has one in addition
+//! to its ordered one. A client has one channel there, for all of its calls. A message names a call
+//! and a key: the lock may be free for that call. It is no vote, and a lost one costs time only.
 //!
-//! Parsing is strict about what the server sends, and not about what programs publish: what names no call is ignored.
-//! A reply without a request, or one that names another channel, is a protocol error, after which the connection is
-//! given up.
+//! Parsing is strict about what the server sends, and not about what programs publish: what names
+//! no call is ignored. A reply without a request, or one that names another channel, is a protocol
+//! error, after which the connection is given up.
 //!
-//! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make another one: this one
-//! is thrown away with it.
+//! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make
+//! another one: this one is thrown away with it.
 
 use super::error_reply::ErrorReply;
 use super::handshake::Handshake;
@@ -76,7 +77,8 @@ enum Stage {
 }
 
 impl Subscription {
-    /// Begins a conversation by queueing what logs us in, and the subscription to the client's channel.
+    /// Begins a conversation by queueing what logs us in, and the subscription to the client's
+    /// channel.
     pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
         let mut unsent = Vec::new();
         let stage = if handshake.log_in(&mut unsent) {
@@ -202,7 +204,8 @@ impl<'b> Received<'b> {
     }
 }
 
-/// Reads a message: the call, a space and the key. "?" in front: it is the next one. "." is for the server alone.
+/// Reads a message: the call, a space and the key. "?" in front: it is the next one. "." is for the
+/// server alone.
 fn notice(client: u64, text: &[u8]) -> Option<Notice> {
     let (is_next, text) = text
         .strip_prefix(b"?")

@@ -1,4 +1,5 @@
-//! Addresses that lead astray: two to one server, which then still has one vote, and a name that leads nowhere.
+//! Addresses that lead astray: two to one server, which then still has one vote, and a name that
+//! leads nowhere.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly,
@@ -193,7 +194,8 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
-/// A name leads to two addresses, and the servers listen on the second one alone, as where `localhost` is `::1` first.
+/// A name leads to two addresses, and the servers listen on the second one alone, as where
+/// `localhost` is `::1` first.
 #[test]
 fn all_addresses_of_a_name_are_tried_in_one_attempt() {
     const NAME: &str = "two-addresses.test";

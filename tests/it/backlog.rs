@@ -1,4 +1,5 @@
-//! Many requests that wait for their answers on one connection, as from many threads to a node that is far away.
+//! Many requests that wait for their answers on one connection, as from many threads to a node that
+//! is far away.
 
 use crate::clients::{SOON, client_of, long_lock, take};
 use crate::support::process::eventually;
@@ -59,7 +60,8 @@ fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
 #[test]
 fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
     let servers = Server::several(2).unwrap();
-    // A new deployment waits for every node. This one is not new: it began while the third node was down.
+    // A new deployment waits for every node. This one is not new: it began while the third node was
+    // down.
     let urls = servers.iter().map(Server::url);
     client_of(
         urls.clone()

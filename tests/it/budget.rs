@@ -1,4 +1,5 @@
-//! What a pair of `lock` and `unlock` of a kept mutex costs, when everything is connected and no other thread is there.
+//! What a pair of `lock` and `unlock` of a kept mutex costs, when everything is connected and no
+//! other thread is there.
 
 mod counted;
 
@@ -83,7 +84,8 @@ fn a_warm_pair_costs_no_more_than_it_may() {
             .map(|_| counted(PAIRS[1]).a_pair(&counted(PAIRS[0]), (PAIRS[1] - PAIRS[0]) as f64));
         let mut seen = Vec::new();
         let is_kept = tries.into_iter().any(|pair| {
-            // The map in src/engine/mod.rs leads along the path that an attempt for a plain lock takes.
+            // The map in src/engine/mod.rs leads along the path that an attempt for a plain lock
+            // takes.
             for (function, file) in listed()[0].iter().filter(|_| budget.kind == "plain") {
                 assert!(
                     pair.instructions.contains_key(file),

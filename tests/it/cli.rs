@@ -1,7 +1,8 @@
 //! The command line, in real processes against real servers.
 //!
-//! Each test starts the program `quorumlock` itself. [`deployment`] has the servers and the program; the topics have
-//! names. Counts of repetitions are low by default; `QUORUMLOCK_TEST_CLI_ROUNDS` multiplies them.
+//! Each test starts the program `quorumlock` itself. [`deployment`] has the servers and the
+//! program; the topics have names. Counts of repetitions are low by default;
+//! `QUORUMLOCK_TEST_CLI_ROUNDS` multiplies them.
 
 mod cost;
 mod deployment;

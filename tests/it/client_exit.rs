@@ -1,7 +1,8 @@
 //! Releases that are on their way when a client is dropped or its program ends: all of them arrive.
 //!
-//! Closing a socket on which replies are unread resets the connection, and throws away what was not sent. What a socket
-//! does not take at once is sent by a thread of its own while no call is under way.
+//! Closing a socket on which replies are unread resets the connection, and throws away what was not
+//! sent. What a socket does not take at once is sent by a thread of its own while no call is under
+//! way.
 
 use crate::clients::{SOON, builder, client_of, key_counts, long_lock, take};
 use crate::support::child::{Child, End};
@@ -195,7 +196,8 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
     );
 }
 
-/// A drop goes on waiting for as long as answers come, though all of them take several times the node timeout.
+/// A drop goes on waiting for as long as answers come, though all of them take several times the
+/// node timeout.
 #[test]
 fn the_last_handle_waits_for_answers_that_still_come() {
     let servers = Server::several(3).unwrap();
@@ -246,7 +248,8 @@ fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
     );
 }
 
-/// A node that answers nothing any more costs one node timeout, and one that answers on and on a limit.
+/// A node that answers nothing any more costs one node timeout, and one that answers on and on a
+/// limit.
 #[test]
 fn the_drop_of_the_last_handle_has_limits() {
     const DROP_LIMIT: Duration = Duration::from_secs(5);

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// A time to live that ends after every test: a key that goes away meanwhile was released.
 pub(crate) const LONG_TTL: Duration = Duration::from_secs(60);
-/// The time for a node to answer in tests about time. An attempt that has to connect first takes twice as long at most.
+/// The time for a node to answer in tests about time. An attempt that has to connect first takes
+/// twice as long at most.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much later than its deadline a call may return: the time to be scheduled, and no more.
 pub(crate) const SLACK: Duration = Duration::from_millis(20);
@@ -120,8 +121,8 @@ pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
     }
 }
 
-/// Pauses a server with a backlog of 1 and fills its queue of connections: others are neither made nor refused until
-/// what this returns is dropped and the server goes on.
+/// Pauses a server with a backlog of 1 and fills its queue of connections: others are neither made
+/// nor refused until what this returns is dropped and the server goes on.
 #[track_caller]
 pub(crate) fn hang_and_fill(server: &Server) -> Vec<TcpStream> {
     server.pause().unwrap();
@@ -180,7 +181,8 @@ pub(crate) fn address_of(node: &EmbeddedNode) -> String {
     node.url().replace("redis://", "")
 }
 
-/// Each failed node's address, and how far it came and what was wrong, in words for a reader of the test.
+/// Each failed node's address, and how far it came and what was wrong, in words for a reader of the
+/// test.
 pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
     error
         .causes()
@@ -189,8 +191,8 @@ pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
         .collect()
 }
 
-/// How much later than its time to live a lock is acquired whose holder is killed. It is not acquired before. The
-/// holder is a child of this process, and prepares before it acquires.
+/// How much later than its time to live a lock is acquired whose holder is killed. It is not
+/// acquired before. The holder is a child of this process, and prepares before it acquires.
 pub(crate) fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
     ttl: Duration,
     holder: impl FnOnce() -> Acquire,
@@ -221,8 +223,8 @@ pub(crate) fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
     acquired.saturating_duration_since(taken + ttl)
 }
 
-/// How often something is tried that must be done in time. A busy machine holds threads up, so that one try in time is
-/// enough. What the library holds up is late every time.
+/// How often something is tried that must be done in time. A busy machine holds threads up, so that
+/// one try in time is enough. What the library holds up is late every time.
 pub(crate) const TRIES: usize = 12;
 
 /// Runs something that must be done within a limit, in one of [`TRIES`].

@@ -1,4 +1,5 @@
-//! `Redlock::connect`: all connections at once, what each node is, and whether there is a quorum of them.
+//! `Redlock::connect`: all connections at once, what each node is, and whether there is a quorum of
+//! them.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, long_lock, promptly, take,

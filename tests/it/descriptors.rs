@@ -28,7 +28,8 @@ fn no_socket_is_inherited_by_another_program() {
                     .filter(|target| target.starts_with("socket:"))
                     .collect()
             };
-            // Two clients of three nodes, each with a pair of its own; and the subscriptions of the one that waits.
+            // Two clients of three nodes, each with a pair of its own; and the subscriptions of the
+            // one that waits.
             assert!(
                 eventually(SOON, || ours().len() >= 2 * (3 + 2) + 3),
                 "{:?}",

@@ -1,8 +1,10 @@
-//! The embedded node answers what the library sends as a real server does: the same bytes, error texts included.
+//! The embedded node answers what the library sends as a real server does: the same bytes, error
+//! texts included.
 //!
-//! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
-//! [`requests`] are the requests that both are asked, [`conditions`] is about nodes that refuse some, [`foreign`] about
-//! values of other programs, and [`queues`] about scripts with any requests in any order.
+//! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names
+//! further servers. [`requests`] are the requests that both are asked, [`conditions`] is about
+//! nodes that refuse some, [`foreign`] about values of other programs, and [`queues`] about scripts
+//! with any requests in any order.
 
 mod conditions;
 pub(crate) mod foreign;
@@ -63,8 +65,8 @@ pub(crate) fn say_once(address: &str, words: &[&str]) -> String {
     Raw::connect(address).say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
 }
 
-/// A reply, without what differs from one moment to the next, or from one version to the next and is read by no
-/// program.
+/// A reply, without what differs from one moment to the next, or from one version to the next and
+/// is read by no program.
 pub(crate) fn in_short(reply: &[u8]) -> String {
     let text = String::from_utf8_lossy(reply);
     if text.starts_with("-ERR ") && text.contains("in this context") {
@@ -80,7 +82,8 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
     }
 }
 
-/// The reply to a take, without for how long the lock is held: the two are not asked in the same millisecond.
+/// The reply to a take, without for how long the lock is held: the two are not asked in the same
+/// millisecond.
 pub(crate) fn without_remaining(reply: &str) -> String {
     let mut fields: Vec<&str> = reply.splitn(7, ' ').collect();
     if let [_, _, _, left, ..] = &mut fields[..]

@@ -77,7 +77,8 @@ fn each_event_is_a_line_of_its_level_and_target() {
     );
 }
 
-/// Keeps the present value of each series, by its name and labels; of histograms, how many times there were.
+/// Keeps the present value of each series, by its name and labels; of histograms, how many times
+/// there were.
 #[derive(Clone, Default)]
 struct Values(Arc<Mutex<BTreeMap<String, f64>>>);
 

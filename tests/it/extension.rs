@@ -1,7 +1,9 @@
-//! Extension by hand: when it wins, what it does to every key, and what a failed or late one leaves in force.
+//! Extension by hand: when it wins, what it does to every key, and what a failed or late one leaves
+//! in force.
 //!
-//! A won extension does not wait for its repairs, nor a release for stragglers. So what is on the servers is looked at
-//! until it is as it should be; what must not have happened shows in the servers' own counts.
+//! A won extension does not wait for its repairs, nor a release for stragglers. So what is on the
+//! servers is looked at until it is as it should be; what must not have happened shows in the
+//! servers' own counts.
 
 use crate::clients::{
     LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good,
@@ -331,8 +333,8 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     let (guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
     servers[4].restart().unwrap();
     assert_eq!(value(&servers[4], KEY), None);
-    // A connection with something left to read is found closed only when it has been written to. The next one is made
-    // then.
+    // A connection with something left to read is found closed only when it has been written to.
+    // The next one is made then.
     let is_repaired = || {
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         value(&servers[4], KEY).as_ref() == Some(&token)

@@ -37,8 +37,8 @@ fn places(server: &Server) -> usize {
     count(server, "k") + count(server, FENCED_KEY)
 }
 
-/// Lets clients begin to wait one after the other, each when the one before it has its entry on all nodes that reply,
-/// and then releases the lock. Returns the order in which they acquired it.
+/// Lets clients begin to wait one after the other, each when the one before it has its entry on all
+/// nodes that reply, and then releases the lock. Returns the order in which they acquired it.
 fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
     let locks: Vec<Mutex<Any>> = clients.iter().map(|client| fair(client).erase()).collect();
     order_of(&locks, servers, release, |_| ())
@@ -259,7 +259,8 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// How many commands clients have sent to a server: what is left is what scripts run, and what asks for this.
+/// How many commands clients have sent to a server: what is left is what scripts run, and what asks
+/// for this.
 fn commands(server: &Server, is_fair: bool) -> u64 {
     let sent: &[&str] = if is_fair {
         &[]
@@ -329,7 +330,8 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
             while seconds > 0 {
                 let lasts = seconds.min(LONGEST_GAME);
                 seconds -= lasts;
-                // The machine may stand still between an attempt and the next one, and nothing shows that outside.
+                // The machine may stand still between an attempt and the next one, and nothing
+                // shows that outside.
                 let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
                 let figures = figures.inspect(|figures| println!("{figures}"));
                 let is_good = |figures: &Figures| {

@@ -1,4 +1,5 @@
-//! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
+//! Real servers that will not serve: each is named by what is wrong with it, and as one of three
+//! costs nothing.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good,
@@ -16,8 +17,8 @@ use std::time::{Duration, Instant};
 /// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";
 
-/// Checks that the node at this URL is named with this fault when it is alone, in the first attempt and in later ones,
-/// and that two healthy nodes beside it get by without it.
+/// Checks that the node at this URL is named with this fault when it is alone, in the first attempt
+/// and in later ones, and that two healthy nodes beside it get by without it.
 #[track_caller]
 pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     let expected = [(address(url).to_owned(), phase, cause)];
@@ -32,7 +33,8 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
         mutex
     };
     let limit = NODE_TIMEOUT + SLACK;
-    // A node that hangs must be found out in time; any other node must not fail because of a busy machine.
+    // A node that hangs must be found out in time; any other node must not fail because of a busy
+    // machine.
     let client = || {
         if cause == Cause::TimedOut {
             short_timeout_client_of([url])
@@ -96,7 +98,8 @@ fn a_wrong_password() {
         Phase::Handshake,
         Cause::Auth,
     );
-    // A password where none is needed is a mistake too: perhaps this is not the server that was meant.
+    // A password where none is needed is a mistake too: perhaps this is not the server that was
+    // meant.
     let open = Server::start().unwrap();
     is_named(
         &with_login(&open, &format!(":{SECRET}")),
@@ -210,7 +213,8 @@ fn a_server_that_is_loading() {
     if !has_slow_loading() {
         return;
     }
-    // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight times until it is done.
+    // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight
+    // times until it is done.
     let mut server = Server::with(&["--key-load-delay", "500", "--rdbcompression", "no"]).unwrap();
     let fill =
         "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";

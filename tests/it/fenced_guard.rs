@@ -1,5 +1,5 @@
-//! Fenced mutexes and their guards: each way to lock returns a number, and nothing of a plain lock is missing. And what
-//! a guard ensures.
+//! Fenced mutexes and their guards: each way to lock returns a number, and nothing of a plain lock
+//! is missing. And what a guard ensures.
 
 use crate::clients::{SOON, client, long_lock};
 use crate::support::process::eventually;

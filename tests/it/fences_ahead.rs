@@ -1,5 +1,5 @@
-//! A fence that no clock explains, on some of the nodes: they are left out, report it, and spoil no number of the
-//! others.
+//! A fence that no clock explains, on some of the nodes: they are left out, report it, and spoil no
+//! number of the others.
 
 use crate::clients::{
     SOON, address_of, causes, client, client_of, failure, long_lock, take, value,
@@ -132,7 +132,8 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
     );
 }
 
-/// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
+/// What the script answers to this request, on a real server or an embedded node: one reply, as it
+/// is written.
 fn run(server: &Server, words: &[&str]) -> Answer {
     server
         .command(&[&["EVAL", kinds::fenced::SCRIPT.text, "1", KEY], words].concat())

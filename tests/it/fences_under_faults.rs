@@ -1,12 +1,14 @@
-//! Fenced acquisitions by threads of several processes, while servers hang and are killed, and clients too.
+//! Fenced acquisitions by threads of several processes, while servers hang and are killed, and
+//! clients too.
 //!
-//! Servers keep what they have granted: each write is on disk before it is answered. For each resource:
-//! 1. no number was given out twice, and none was given out after a greater one, in the order of holding by the
-//!    monotonic clock of the one machine that all run on;
+//! Servers keep what they have granted: each write is on disk before it is answered. For each
+//! resource:
+//! 1. no number was given out twice, and none was given out after a greater one, in the order of
+//!    holding by the monotonic clock of the one machine that all run on;
 //! 2. nearly all were won in one round trip.
 //!
-//! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` says how many there are to be at least, and
-//! `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
+//! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` says how many there are to be at
+//! least, and `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::clients::calling;
 use crate::storm::log::bytes;

@@ -1,9 +1,11 @@
-//! Fenced locks on real servers: what a node stores, which numbers grow, how a lock is extended and handed over.
+//! Fenced locks on real servers: what a node stores, which numbers grow, how a lock is extended and
+//! handed over.
 //!
-//! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the script and its errors.
+//! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the script and
+//! its errors.
 //!
-//! `QUORUMLOCK_SERVERS` names further servers, separated by colons; where a server's version could matter, all are
-//! asked.
+//! `QUORUMLOCK_SERVERS` names further servers, separated by colons; where a server's version could
+//! matter, all are asked.
 
 mod nodes;
 mod scripts;

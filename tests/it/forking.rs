@@ -1,7 +1,8 @@
-//! What `fork` does to a client, its guards and its watchdog: nothing in the parent, and nothing for the child.
+//! What `fork` does to a client, its guards and its watchdog: nothing in the parent, and nothing
+//! for the child.
 //!
-//! Each test runs alone in a process, and forks it. What a child has sent shows in the servers' own counts, or in
-//! the record of a fake.
+//! Each test runs alone in a process, and forks it. What a child has sent shows in the servers' own
+//! counts, or in the record of a fake.
 
 use crate::clients::{
     LONG_TTL, SOON, calls, client, client_of, gone_for_good, long_lock, take, value,
@@ -25,7 +26,8 @@ const TTL: Duration = Duration::from_secs(2);
 /// How long a child may take that has nothing to wait for. One that hangs takes for ever.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Everything that the servers have been asked, connections included, but for what it takes to ask this.
+/// Everything that the servers have been asked, connections included, but for what it takes to ask
+/// this.
 fn traffic(servers: &[Server]) -> Vec<String> {
     let mut all = Vec::new();
     for server in servers {
@@ -90,7 +92,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             for end in [End::Exit, End::Vanish] {
                 let servers = Server::several(3).unwrap();
                 let client = client(&servers);
-                // A node whose handshake is not done when a quorum has answered would not have the key.
+                // A node whose handshake is not done when a quorum has answered would not have the
+                // key.
                 drop(client.connect(SOON).unwrap());
                 let mut plain = Some(take(&long_lock(&client, KEY)));
                 let cancel = CancelHandle::new();
@@ -121,7 +124,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                     assert!(lost.try_recv().is_err());
                     let own = client_of(servers.iter().map(Server::url));
                     assert_eq!(refused(second.take().unwrap().detach()), ErrorKind::Forked);
-                    // What the parent cancels by is the parent's as well, and no wait of the child's.
+                    // What the parent cancels by is the parent's as well, and no wait of the
+                    // child's.
                     assert_eq!(
                         refused(
                             own.mutex(KEY)
@@ -248,7 +252,8 @@ fn a_node_receives_nothing_from_a_child() {
     });
 }
 
-/// Whatever the parent's other threads are at in the moment of the fork, and whatever they have locked.
+/// Whatever the parent's other threads are at in the moment of the fork, and whatever they have
+/// locked.
 #[test]
 #[allow(clippy::print_stdout)]
 fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
@@ -402,7 +407,8 @@ fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
         "forking::a_lock_ends_with_its_holder_though_a_child_lives_on",
         || {
             let servers = Server::several(3).unwrap();
-            // The holder, which is killed, and its child, which has the guard and lives until the test ends it.
+            // The holder, which is killed, and its child, which has the guard and lives until the
+            // test ends it.
             let mut holder = Child::fork(End::Vanish, |parent| {
                 let client = client(&servers);
                 let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
@@ -533,7 +539,8 @@ fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
                     parent.send("fine");
                 });
                 assert_eq!(child.end(LIMIT), "fine");
-                // A waiter may have asked again meanwhile, and no client has subscribed or disconnected.
+                // A waiter may have asked again meanwhile, and no client has subscribed or
+                // disconnected.
                 let lines = |traffic: Vec<String>| -> Vec<String> {
                     traffic
                         .into_iter()

@@ -1,5 +1,5 @@
-//! The forms of a release, on every server at hand: the script by its text and by its hash, and what becomes of a lock
-//! where scripts are not allowed.
+//! The forms of a release, on every server at hand: the script by its text and by its hash, and
+//! what becomes of a lock where scripts are not allowed.
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
@@ -23,8 +23,8 @@ fn releases(server: &Server) -> Vec<(&'static str, u64)> {
         .to_vec()
 }
 
-/// What so many releases on one connection are sent as: the script by its text once, and by its hash from then on. The
-/// note of a new node is one script more.
+/// What so many releases on one connection are sent as: the script by its text once, and by its
+/// hash from then on. The note of a new node is one script more.
 fn expected(releases: u64) -> Vec<(&'static str, u64)> {
     vec![("eval", 1 + 1), ("evalsha", releases - 1)]
 }
@@ -88,8 +88,8 @@ fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "k");
-        // By text the first one, the three whose hash was not known any more, and all after that, and the note of the
-        // node; by hash three that were known, and those three.
+        // By text the first one, the three whose hash was not known any more, and all after that,
+        // and the note of the node; by hash three that were known, and those three.
         let sent = ["eval", "evalsha"].map(|command| calls(&server, command));
         assert_eq!(sent, [7 + 1, 6]);
     }

@@ -1,8 +1,9 @@
 //! The bodies of the fuzz targets, compiled and run as ordinary tests.
 //!
-//! A fuzzer runs them for minutes and is led by what the code does with an input; here they run for a moment, on chosen
-//! inputs (`fuzz/seeds/`) and on random changes of these. It shows that the bodies are in order, and
-//! it finds what is badly wrong. The seed of chance is printed; `QUORUMLOCK_FUZZ_SEED` sets it.
+//! A fuzzer runs them for minutes and is led by what the code does with an input; here they run for
+//! a moment, on chosen inputs (`fuzz/seeds/`) and on random changes of these. It shows that the
+//! bodies are in order, and it finds what is badly wrong. The seed of chance is printed;
+//! `QUORUMLOCK_FUZZ_SEED` sets it.
 
 #[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;

@@ -30,7 +30,8 @@ fn a_guard_that_expires_lets_the_next_one_in() {
         );
         assert_eq!(expired.remaining(), Duration::ZERO);
 
-        // On at least two: a third whose clock was behind may have refused, and may have the old key.
+        // On at least two: a third whose clock was behind may have refused, and may have the old
+        // key.
         let values: Vec<_> = servers.iter().map(|server| value(server, "k")).collect();
         let theirs = values
             .iter()

@@ -1,4 +1,5 @@
-//! A held lock changes hands: between threads, clients and processes, and no other client gets it meanwhile.
+//! A held lock changes hands: between threads, clients and processes, and no other client gets it
+//! meanwhile.
 
 use crate::clients::{
     LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, long_lock,
@@ -160,8 +161,8 @@ fn an_attached_lock_is_released_by_dropping_it() {
     );
     gone_for_good(&servers, KEY);
 
-    // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a
-    // connection.
+    // By a client that knows no node yet: attaching begins to connect, and the release follows once
+    // there is a connection.
     let theirs = client(&servers);
     let guard = theirs
         .attach(copied(take_everywhere(&mine, &servers).detach().unwrap()))
@@ -277,8 +278,8 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
     }
 }
 
-/// An extension that a watchdog has begun would shorten the lease of the next holder. With many locks to be extended in
-/// the same batch, there is time between the two.
+/// An extension that a watchdog has begun would shorten the lease of the next holder. With many
+/// locks to be extended in the same batch, there is time between the two.
 #[test]
 fn no_extension_follows_a_lock_that_was_handed_over() {
     const OTHERS: usize = 300;
@@ -320,7 +321,8 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
     drop(others);
 }
 
-/// The answers of a renewal are held up, and so is the detaching, but not for longer than a node has to answer.
+/// The answers of a renewal are held up, and so is the detaching, but not for longer than a node
+/// has to answer.
 #[test]
 fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
     let servers = Server::several(3).unwrap();
@@ -496,8 +498,8 @@ fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
     }
 }
 
-/// A node of the lock is down when it is attached and released, by a client that never spoke to it, and comes back with
-/// its data.
+/// A node of the lock is down when it is attached and released, by a client that never spoke to it,
+/// and comes back with its data.
 #[test]
 fn a_node_that_was_down_gets_the_release_when_it_is_back() {
     let ports = || Server::plan().port(free_port().unwrap());

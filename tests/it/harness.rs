@@ -268,7 +268,8 @@ fn a_server_ends_even_when_its_program_is_killed() {
     let text = fs::read_to_string(report).unwrap();
     let (pid, directory) = text.trim_end().split_once('\n').unwrap();
     let pid: u32 = pid.parse().unwrap();
-    // The process that inherits orphans here may be slow to collect them: a zombie serves no client.
+    // The process that inherits orphans here may be slow to collect them: a zombie serves no
+    // client.
     let gone = || {
         fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
     };

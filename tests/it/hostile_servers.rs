@@ -1,5 +1,5 @@
-//! Nodes that are no servers, or hostile ones: errors name what they do. The library never trusts their answers, never
-//! waits longer for them, and never repeats what they sent.
+//! Nodes that are no servers, or hostile ones: errors name what they do. The library never trusts
+//! their answers, never waits longer for them, and never repeats what they sent.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, promptly_from, take,
@@ -130,7 +130,8 @@ fn a_number_that_never_ends_takes_neither_time_nor_memory() {
 
 #[test]
 fn a_reply_without_a_request_is_not_taken_for_a_grant() {
-    // The first SET is granted twice: the second reply comes a moment after the first. Every other SET is refused.
+    // The first SET is granted twice: the second reply comes a moment after the first. Every other
+    // SET is refused.
     let mut sets = 0;
     let fake = Fake::on_command(move |command| {
         if command[0] != "SET" {
@@ -154,7 +155,8 @@ fn a_reply_without_a_request_is_not_taken_for_a_grant() {
     assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }
 
-/// To every program that stores its `max_ttl`, it replies that another one was quicker, with a shorter one.
+/// To every program that stores its `max_ttl`, it replies that another one was quicker, with a
+/// shorter one.
 #[test]
 fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_others() {
     let names = "a".repeat(40);
@@ -229,7 +231,8 @@ fn a_connection_that_is_given_up_is_reset() {
         (":1\r\n", "unexpected type of reply"),
     ];
     for (answer, expected) in table {
-        // The connection sends nothing after that answer: bytes that are not read would make any close a reset.
+        // The connection sends nothing after that answer: bytes that are not read would make any
+        // close a reset.
         let mut is_strange = false;
         let fake = Fake::scripted(move |connection, event| match event {
             Event::Received(_) if connection == 0 && is_strange => Vec::new(),

@@ -1,11 +1,13 @@
-//! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node timeout and no more.
+//! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node
+//! timeout and no more.
 
 use crate::clients::{NODE_TIMEOUT, SLACK, TRIES, causes, failure, short_timeout_client_of};
 use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
-/// How much longer a lock and unlock may take with a hung minority than without: the median against the median.
+/// How much longer a lock and unlock may take with a hung minority than without: the median against
+/// the median.
 const TOLERATED: f64 = 1.5;
 const WARM_UP: usize = 50;
 const SAMPLES: usize = 300;
@@ -36,7 +38,8 @@ fn a_minority_that_hangs_on_open_connections_costs_nothing() {
     }
 }
 
-/// Compares five servers of which `count` hang with five healthy ones. The healthy members of both are the same.
+/// Compares five servers of which `count` hang with five healthy ones. The healthy members of both
+/// are the same.
 #[track_caller]
 fn costs_nothing(count: usize, hang: impl FnOnce(&[Server], &dyn Fn() -> Redlock) -> Redlock) {
     let servers = Server::several(5 + count).unwrap();
@@ -75,8 +78,8 @@ fn ratio_of_medians(impaired: &Mutex, healthy: &Mutex) -> Option<f64> {
     Some(ratio)
 }
 
-/// The time of one lock and unlock. None when it failed: a machine that is held up for a node timeout is no node's
-/// fault.
+/// The time of one lock and unlock. None when it failed: a machine that is held up for a node
+/// timeout is no node's fault.
 fn pair(mutex: &Mutex) -> Option<Duration> {
     let start = Instant::now();
     let guard = mutex.try_lock().ok()?.expect("there is no other client");
@@ -119,8 +122,8 @@ fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
     }
 }
 
-/// An attempt fails in time and names exactly the hung nodes, in one of [`TRIES`]. Without a limit it takes one node
-/// timeout, or two where a connection had to be opened, as the error shows.
+/// An attempt fails in time and names exactly the hung nodes, in one of [`TRIES`]. Without a limit
+/// it takes one node timeout, or two where a connection had to be opened, as the error shows.
 #[track_caller]
 fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
     let expected: Vec<_> = hung

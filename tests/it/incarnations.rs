@@ -41,7 +41,8 @@ fn note(server: &Server) -> Vec<String> {
     })
 }
 
-/// Another program does not get the lock while the first one holds it, and gets it when nodes have waited.
+/// Another program does not get the lock while the first one holds it, and gets it when nodes have
+/// waited.
 #[track_caller]
 fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Server> + Clone) {
     let mut tries = 0;
@@ -319,13 +320,15 @@ fn a_user_without_the_right_and_servers_without_scripts_lock_all_the_same() {
     assert!(bare.iter().all(|server| note(server).is_empty()));
 }
 
-/// A fresh program on a known deployment asks for nothing more than its lock; on a new one, each node is noted once.
+/// A fresh program on a known deployment asks for nothing more than its lock; on a new one, each
+/// node is noted once.
 #[test]
 fn a_known_deployment_costs_no_further_command() {
     let servers = Server::several(3).unwrap();
     for programs in 1..=3 {
         drop(take(&fresh(&servers).mutex(format!("job {programs}"))));
-        // Each of them sets a key and releases it by a script, and the first one has each node noted by another.
+        // Each of them sets a key and releases it by a script, and the first one has each node
+        // noted by another.
         let asked = |server: &Server| {
             (
                 calls(server, "set"),

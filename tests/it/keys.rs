@@ -1,4 +1,5 @@
-//! What is on the servers: the key that a resource becomes, for how long, and what others may make of it.
+//! What is on the servers: the key that a resource becomes, for how long, and what others may make
+//! of it.
 
 use crate::clients::{
     LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, value,

@@ -1,8 +1,8 @@
 //! A reply that comes after its deadline belongs to the request it answers, and to no later one.
 //!
-//! To read the `+OK` of another request would be the worst bug this library can have: two holders of one lock. So a
-//! late grant meets a later request at every possible moment here: before it is made, while it waits, after it has
-//! given up.
+//! To read the `+OK` of another request would be the worst bug this library can have: two holders
+//! of one lock. So a late grant meets a later request at every possible moment here: before it is
+//! made, while it waits, after it has given up.
 
 use crate::clients::{
     NODE_TIMEOUT, SOON, client, failure, long_lock, short_timeout_client_of, take,
@@ -15,7 +15,8 @@ use quorumlock::{ErrorKind, ReleaseOutcome};
 use std::thread;
 use std::time::Duration;
 
-/// A node that grants the first `SET` so late, and then answers whatever came meanwhile; every other `SET` is refused.
+/// A node that grants the first `SET` so late, and then answers whatever came meanwhile; every
+/// other `SET` is refused.
 fn late_once(delay: Duration) -> Fake {
     let mut sets = 0;
     Fake::on_command(move |command| match command[0].as_str() {

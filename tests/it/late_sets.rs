@@ -1,7 +1,9 @@
-//! A `SET` that a hung master runs long after its client has given up: the release behind it takes the key away again.
+//! A `SET` that a hung master runs long after its client has given up: the release behind it takes
+//! the key away again.
 //!
-//! A timeout is never a "no": the bytes are in the server's socket, and neither waiting nor closing takes them back.
-//! Each test sees by the server's own count that the `SET` did run late, so that a missing key proves something.
+//! A timeout is never a "no": the bytes are in the server's socket, and neither waiting nor closing
+//! takes them back. Each test sees by the server's own count that the `SET` did run late, so that a
+//! missing key proves something.
 
 use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, long_lock, take};
 use crate::support::process::eventually;
@@ -104,8 +106,8 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
         proxy.flow(Direction::ToServer);
     }
 
-    // The release follows with the next use that finds the connection broken, and that end of the connection may arrive
-    // late.
+    // The release follows with the next use that finds the connection broken, and that end of the
+    // connection may arrive late.
     let connected_anew = || {
         assert_eq!(
             failure(&long_lock(&client, "another")).kind(),

@@ -1,4 +1,5 @@
-//! What a lease shows and does not show, and which ones are refused: ended, of something else, or made up.
+//! What a lease shows and does not show, and which ones are refused: ended, of something else, or
+//! made up.
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
@@ -147,7 +148,8 @@ fn a_set_is_called_the_same_when_it_was_attached() {
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// With either wall clock wrong: the one of the client that detached, or the one of the client that attaches.
+/// With either wall clock wrong: the one of the client that detached, or the one of the client that
+/// attaches.
 #[test]
 fn no_clock_makes_a_lease_longer_than_its_time_to_live() {
     let servers = Server::several(1).unwrap();

@@ -1,4 +1,5 @@
-//! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
+//! Threads of one process that want one lock: first come, first served, and only the first asks the
+//! servers.
 
 use crate::clients::{
     LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good, long_lock, take,
@@ -22,8 +23,8 @@ const ARRIVAL: Duration = Duration::from_millis(30);
 
 type Lock = fn(&Mutex) -> MutexGuard;
 
-/// Lets threads arrive one after the other while another thread holds the lock, and returns the order in which they get
-/// it.
+/// Lets threads arrive one after the other while another thread holds the lock, and returns the
+/// order in which they get it.
 fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
     let ways: [Lock; 2] = [
         |mutex| mutex.lock().unwrap(),

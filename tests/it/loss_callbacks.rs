@@ -114,7 +114,8 @@ fn a_guard_that_is_released_first_is_not_called() {
 fn a_callback_may_use_the_client_and_panic() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
+    // What the callback takes is watched: for that it needs what the watchdog's thread has when it
+    // finds the loss.
     let guard = take(&client.mutex(KEY).ttl(SHORT));
     let other = long_lock(&client, "other").watchdog(Watchdog::new());
     guard

@@ -1,8 +1,8 @@
 //! The loss of a lock is reported once, in time and for a reason.
 //!
-//! Whether it is reported in time also depends on when the machine lets the threads run. So one try of several is
-//! enough; what the library does late is late every time. How many tries that took is printed, with the times that were
-//! left.
+//! Whether it is reported in time also depends on when the machine lets the threads run. So one try
+//! of several is enough; what the library does late is late every time. How many tries that took is
+//! printed, with the times that were left.
 
 use crate::clients::{
     LONG_TTL, SLACK, SOON, TRIES, builder, client, gone_for_good, long_lock,
@@ -67,8 +67,8 @@ fn all_reported_in_time(fate: &str, mut strike: impl FnMut(&mut [Server])) {
     );
 }
 
-/// Several locks are held, something happens to the nodes at another phase of their renewal each round, and every guard
-/// reports it while there is time. Returns how much time there was.
+/// Several locks are held, something happens to the nodes at another phase of their renewal each
+/// round, and every guard reports it while there is time. Returns how much time there was.
 #[track_caller]
 fn reported_in_time(
     servers: &mut [Server],
@@ -107,7 +107,8 @@ fn reported_in_time(
                 .map(|waiting| waiting.join().unwrap())
                 .collect()
         });
-        // It came once. What follows is not another message, but the end of the channel, with the guard's.
+        // It came once. What follows is not another message, but the end of the channel, with the
+        // guard's.
         let receivers: Vec<_> = guards.iter().map(|guard| guard.lost().unwrap()).collect();
         let ends: Vec<Duration> = guards.iter().map(MutexGuard::remaining).collect();
         thread::sleep(ends.into_iter().max().unwrap() + SLACK);
@@ -290,8 +291,8 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_reported_lost_in_time
     });
 }
 
-/// Lets something happen to a client with a node timeout of a second, on three servers: what was left of a lock when
-/// its loss was reported must be something, in one of [`TRIES`].
+/// Lets something happen to a client with a node timeout of a second, on three servers: what was
+/// left of a lock when its loss was reported must be something, in one of [`TRIES`].
 #[track_caller]
 fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
     let servers = Server::several(3).unwrap();

@@ -1,7 +1,8 @@
 //! The integration tests: the library against real servers, fake ones and a disturbed wire.
 //!
-//! One test binary, so that it is linked once. [`support`] is the base of the tests, [`harness`] shows that it
-//! holds, [`fuzz_bodies`] runs what the fuzzer runs, and [`tidy`] reads the source tree and checks the house rules.
+//! One test binary, so that it is linked once. [`support`] is the base of the tests, [`harness`]
+//! shows that it holds, [`fuzz_bodies`] runs what the fuzzer runs, and [`tidy`] reads the source
+//! tree and checks the house rules.
 
 // Clippy allows these in test functions; here every function is part of a test.
 #![allow(clippy::expect_used, clippy::unwrap_used)]

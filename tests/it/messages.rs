@@ -1,4 +1,5 @@
-//! What an operator reads when locking fails: the whole message, on servers that refuse, hang, or are something else.
+//! What an operator reads when locking fails: the whole message, on servers that refuse, hang, or
+//! are something else.
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 

@@ -1,5 +1,5 @@
-//! The counters for a metrics server: exact, also where events are not reported, and in a format that a strict reader
-//! accepts. [`books`] compares them with a program's own.
+//! The counters for a metrics server: exact, also where events are not reported, and in a format
+//! that a strict reader accepts. [`books`] compares them with a program's own.
 
 mod books;
 

@@ -1,5 +1,5 @@
-//! Programs that use the same nodes with other settings: that is an event, once for each node and change, and a metric.
-//! Locks work.
+//! Programs that use the same nodes with other settings: that is an event, once for each node and
+//! change, and a metric. Locks work.
 
 use crate::clients::{Seen, builder, take};
 use crate::support::capable::has_users;

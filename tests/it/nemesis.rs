@@ -1,29 +1,34 @@
 //! Several client processes and five real servers, under every kind of fault.
 //!
-//! Each process increments a number in a file, by reading it, waiting, and writing it, under the lock and nothing else.
-//! [`worker`] is what they do, [`faults`] what is done to them and to their servers, always within the bounds in which
-//! Redlock is safe. Those are:
-//! * A server keeps what it has granted, or is known to have been started anew. It may be killed and come back with its
-//!   data (each write is on disk before it is answered) or without: the clients guard against that, strictly, because
-//!   some of them meet the server for the first time after it has forgotten.
-//! * A server's clock may be set forward by an hour if it has answered no client for a time to live meanwhile, so that
-//!   nothing holds any more that it had granted. Nothing less will do for even one server of five: the quorums of two
-//!   clients may have that one alone in common, and no client can see it.
-//! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time,
-//!   which only lets keys live longer.
-//! * A server may become a replica and a master again, but not of another server, whose data it would take.
-//! * A writer checks the time that is left, and is not paused for longer than that between the check and the write.
-//!   Everywhere else processes are paused for as long as can be.
+//! Each process increments a number in a file, by reading it, waiting, and writing it, under the
+//! lock and nothing else. [`worker`] is what they do, [`faults`] what is done to them and to their
+//! servers, always within the bounds in which Redlock is safe. Those are:
+//! * A server keeps what it has granted, or is known to have been started anew. It may be killed
+//!   and come back with its data (each write is on disk before it is answered) or without: the
+//!   clients guard against that, strictly, because some of them meet the server for the first time
+//!   after it has forgotten.
+//! * A server's clock may be set forward by an hour if it has answered no client for a time to live
+//!   meanwhile, so that nothing holds any more that it had granted. Nothing less will do for even
+//!   one server of five: the quorums of two clients may have that one alone in common, and no
+//!   client can see it.
+//! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and
+//!   back by any time, which only lets keys live longer.
+//! * A server may become a replica and a master again, but not of another server, whose data it
+//!   would take.
+//! * A writer checks the time that is left, and is not paused for longer than that between the
+//!   check and the write. Everywhere else processes are paused for as long as can be.
 //!
 //! Then
-//! 1. no update is lost, and no two holders overlap in time (the monotonic clock of the one machine that they run on);
-//! 2. a minority of impaired servers stops no client for long, and when all are well again the lock can be had;
+//! 1. no update is lost, and no two holders overlap in time (the monotonic clock of the one machine
+//!    that they run on);
+//! 2. a minority of impaired servers stops no client for long, and when all are well again the lock
+//!    can be had;
 //! 3. nothing is left behind: every key goes away;
 //! 4. the guard's channel reports the end of a lease, and no ended lease goes on.
 //!
-//! The run is short by default. `QUORUMLOCK_NEMESIS_SECONDS` makes it longer, `QUORUMLOCK_NEMESIS_SEED` repeats its
-//! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine
-//! allows it. It prints a report.
+//! The run is short by default. `QUORUMLOCK_NEMESIS_SECONDS` makes it longer,
+//! `QUORUMLOCK_NEMESIS_SEED` repeats its choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT`
+//! has the kernel drop packets as well, where the machine allows it. It prints a report.
 
 pub(crate) mod clocks;
 mod faults;
@@ -42,7 +47,8 @@ use std::time::{Duration, Instant};
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
 const SERVERS: usize = 5;
 const PROCESSES: usize = 4;
-/// The longest time without a holder: what is left of a killed holder's lease, twice, and a majority that hung.
+/// The longest time without a holder: what is left of a killed holder's lease, twice, and a
+/// majority that hung.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 
 #[test]

@@ -58,7 +58,8 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
         );
         assert!(latency.max < SOON && node.faults().is_empty(), "{node:?}");
     }
-    // A node that was stopped for a while has taken that long, and a new connection goes on with the counters.
+    // A node that was stopped for a while has taken that long, and a new connection goes on with
+    // the counters.
     servers[0].pause().unwrap();
     drop(take(&mutex));
     let stopped = Duration::from_millis(200);

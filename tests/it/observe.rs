@@ -1,5 +1,5 @@
-//! `examples/observe`: it serves what a strict reader accepts, and its dashboard and alert rules name only series and
-//! labels that exist.
+//! `examples/observe`: it serves what a strict reader accepts, and its dashboard and alert rules
+//! name only series and labels that exist.
 
 #[path = "../../examples/observe/endpoint.rs"]
 mod endpoint;
@@ -97,7 +97,8 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// The names of labels in an expression: what precedes a comparison in braces, and behind `by` in parentheses.
+/// The names of labels in an expression: what precedes a comparison in braces, and behind `by` in
+/// parentheses.
 fn labels(expression: &str) -> BTreeSet<&str> {
     let matchers = expression
         .split('{')

@@ -1,8 +1,8 @@
 //! The events of an observer: all that are documented, each once, and without secrets.
 //!
-//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that fail and come back and releases
-//! that no call waits for, [`callbacks`] about what callbacks may do, [`itself`] about threads that wait for their own
-//! locks.
+//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that fail and come
+//! back and releases that no call waits for, [`callbacks`] about what callbacks may do, [`itself`]
+//! about threads that wait for their own locks.
 
 mod callbacks;
 mod calls;
@@ -136,7 +136,8 @@ fn everywhere(servers: &[Server], key: &str) {
         .all(|server| value(server, key).is_some())));
 }
 
-/// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more than one attempt.
+/// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more
+/// than one attempt.
 fn brief(client: &Redlock, key: &str) -> MutexGuard {
     client
         .mutex(key)
@@ -355,8 +356,8 @@ fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
     drop(guard);
 }
 
-/// However a lock is lost, and however its guard learns of it and ends: the loss is reported once, before the release
-/// or without it.
+/// However a lock is lost, and however its guard learns of it and ends: the loss is reported once,
+/// before the release or without it.
 #[test]
 fn a_loss_is_reported_once_with_its_reason() {
     type Case = (
@@ -511,7 +512,8 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
     servers.iter().for_each(|server| server.pause().unwrap());
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
-    // In time for a program that relies on the observer alone: while the lease lasts. The channel is notified first.
+    // In time for a program that relies on the observer alone: while the lease lasts. The channel
+    // is notified first.
     assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
     servers.iter().for_each(|server| server.resume().unwrap());
     assert!(

@@ -1,5 +1,5 @@
-//! Releases that a node has not run: they are sent again, while their keys can live, and only to nodes that can run
-//! them.
+//! Releases that a node has not run: they are sent again, while their keys can live, and only to
+//! nodes that can run them.
 
 mod outages;
 
@@ -67,7 +67,8 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
     }
 }
 
-/// A node refuses one release for good, and runs others: that one is tried again once a second, the others at once.
+/// A node refuses one release for good, and runs others: that one is tried again once a second, the
+/// others at once.
 #[test]
 fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other() {
     let is_down = Arc::new(AtomicBool::new(false));
@@ -202,7 +203,8 @@ fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
     assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
 }
 
-/// The first release may have deleted the key: that the second one finds none is no information about the lock.
+/// The first release may have deleted the key: that the second one finds none is no information
+/// about the lock.
 #[test]
 fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
     let fake = closing_at_the_first_release(b":0\r\n");
@@ -238,7 +240,8 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
         Server::with(&["--tcp-backlog", "1"]).unwrap(),
     ];
     let queued = hang_and_fill(&servers[2]);
-    // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
+    // The connection to the third is neither made nor refused. As long as it is not late, it is
+    // asked.
     let client = builder(&servers)
         .node_timeout(Duration::from_secs(60))
         .build()
@@ -263,7 +266,8 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     drop(long_lock(&client, "after").try_lock());
     let asked = calls(&servers[2], "set");
     let released = calls(&servers[2], "eval") + calls(&servers[2], "evalsha");
-    // The node is noted as well, by a script that sets a key, unless the node was looked at long before.
+    // The node is noted as well, by a script that sets a key, unless the node was looked at long
+    // before.
     assert!(
         released <= asked + 1,
         "{released} releases of {asked} attempts, after {PAIRS} that never left"
@@ -296,7 +300,8 @@ fn a_release_is_pending_no_longer_than_its_key_can_live() {
     assert_eq!(releases(&fake, "short"), short);
 }
 
-/// A node may run the extension whose answer never came, and then the key lives for as long as the extension requires.
+/// A node may run the extension whose answer never came, and then the key lives for as long as the
+/// extension requires.
 #[test]
 fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may_last() {
     let is_down = Arc::new(AtomicBool::new(false));
@@ -349,7 +354,8 @@ fn a_release_behind_a_rejected_handshake_is_sent_on_the_next_good_connection() {
 
 #[track_caller]
 fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, closes: bool) {
-    /// The first connection closes at the release, these reject the handshake, the next one is good.
+    /// The first connection closes at the release, these reject the handshake, the next one is
+    /// good.
     const REJECTED: RangeInclusive<usize> = 1..=2;
     let is_release = move |command: &Command| match is_fenced {
         true => command[0].starts_with("EVAL") && command[4] == "release",

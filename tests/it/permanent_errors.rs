@@ -1,4 +1,5 @@
-//! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
+//! Waits that end before their time: for faults that time does not cure, and for a key that never
+//! expires.
 
 use crate::clients::{SOON, Seen, builder, value};
 use crate::support::capable::has_users;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// How long nodes that hang are waited for.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often this process has gone to sleep. What a thread uses of a processor is no measure: on a busy machine one
-/// that never sleeps gets little of it.
+/// How often this process has gone to sleep. What a thread uses of a processor is no measure: on a
+/// busy machine one that never sleeps gets little of it.
 fn sleeps() -> i64 {
     getrusage(UsageWho::RUSAGE_SELF)
         .unwrap()

@@ -1,7 +1,8 @@
-//! The procedures of the page on operations, run as they are printed: addresses and times differ, nothing else.
+//! The procedures of the page on operations, run as they are printed: addresses and times differ,
+//! nothing else.
 //!
-//! Programs take a lock in turns meanwhile. A lock that just a majority has is held where a procedure could give it
-//! away.
+//! Programs take a lock in turns meanwhile. A lock that just a majority has is held where a
+//! procedure could give it away.
 
 mod site;
 
@@ -157,7 +158,8 @@ fn a_longer_max_ttl_is_known_to_a_node_that_was_cut_off() {
         site.run(&raise);
         site.hold(THREE, &[0, 1], "held", LONGER)
     });
-    // No program is left that knows the longer one. One of the nodes that do hangs, and the other one loses it.
+    // No program is left that knows the longer one. One of the nodes that do hangs, and the other
+    // one loses it.
     programs.stop();
     site.servers[1].pause().unwrap();
     site.servers[0].restart().unwrap();

@@ -1,7 +1,8 @@
-//! The queue of a lock that something has damaged, or that others fill: locks of every kind are handed over all the
-//! same, other locks notice nothing, and nothing is left.
+//! The queue of a lock that something has damaged, or that others fill: locks of every kind are
+//! handed over all the same, other locks notice nothing, and nothing is left.
 //!
-//! [`kinds`] are the locks, [`forged`] is about entries and messages of others, [`rights`] about users and memory.
+//! [`kinds`] are the locks, [`forged`] is about entries and messages of others, [`rights`] about
+//! users and memory.
 
 mod forged;
 mod kinds;
@@ -25,7 +26,8 @@ const LATE: Duration = Duration::from_millis(500);
 /// The client of entries that no client of ours has.
 const OTHER: &str = "00000000000000ab";
 
-/// Connects these clients, and returns the connections that they have, but for those of subscribers.
+/// Connects these clients, and returns the connections that they have, but for those of
+/// subscribers.
 fn connect(servers: &[Server], clients: [&Redlock; 2]) -> Vec<Socket> {
     clients
         .iter()
@@ -42,8 +44,9 @@ fn connections(servers: &[Server]) -> Vec<Socket> {
     all
 }
 
-/// A client holds a lock, and another one waits for it; then something is done, and the lock is released. Returns how
-/// long the other one waits from then on. No connection is closed meanwhile, and other locks go on.
+/// A client holds a lock, and another one waits for it; then something is done, and the lock is
+/// released. Returns how long the other one waits from then on. No connection is closed meanwhile,
+/// and other locks go on.
 fn time_to_hand_over(
     servers: &[Server],
     kind: &Kind,

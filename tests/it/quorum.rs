@@ -1,7 +1,8 @@
-//! Whether an attempt wins when some nodes are taken: every set of taken nodes, for one to six nodes.
+//! Whether an attempt wins when some nodes are taken: every set of taken nodes, for one to six
+//! nodes.
 //!
-//! A lost attempt is undone without waiting for it, and a won one does not wait for stragglers. So the keys on the
-//! servers are checked until they are as they should be.
+//! A lost attempt is undone without waiting for it, and a won one does not wait for stragglers. So
+//! the keys on the servers are checked until they are as they should be.
 
 use crate::clients::{SOON, client, long_lock, value};
 use crate::support::process::eventually;

@@ -1,9 +1,10 @@
-//! Read-write locks on real servers: which entries exclude which, when they end, and how they are handed over.
+//! Read-write locks on real servers: which entries exclude which, when they end, and how they are
+//! handed over.
 //!
-//! [`waiting`] is about writers that wait, [`downgrades`] about writers that become readers, [`scripts`] about the
-//! script and its errors, [`fenced`] about the numbers of writers, [`sharing`] about threads that share a lease,
-//! [`under_faults`] about processes while everything breaks. [`as_embedded`] compares real servers with the embedded
-//! node.
+//! [`waiting`] is about writers that wait, [`downgrades`] about writers that become readers,
+//! [`scripts`] about the script and its errors, [`fenced`] about the numbers of writers,
+//! [`sharing`] about threads that share a lease, [`under_faults`] about processes while everything
+//! breaks. [`as_embedded`] compares real servers with the embedded node.
 
 pub(crate) mod as_embedded;
 mod downgrades;

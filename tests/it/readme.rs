@@ -1,5 +1,5 @@
-//! What README.md and the manual print works as it is printed: the first program with the manifest lines beside it, the
-//! users of the access control lists, and the configuration of nodes.
+//! What README.md and the manual print works as it is printed: the first program with the manifest
+//! lines beside it, the users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
 use crate::clients::{SOON, Seen, client_of, gone_for_good, take};
@@ -32,7 +32,8 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
         ["toml", "rust"].map(|language| blocks("README.md", "## Use it", language).remove(0));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     fs::create_dir_all(folder.join("src")).unwrap();
-    // Nothing is added to what is printed but a name, and where the crate is until it is in a registry.
+    // Nothing is added to what is printed but a name, and where the crate is until it is in a
+    // registry.
     let package = "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n";
     let source = format!(
         "\n[patch.crates-io]\nquorumlock = {{ path = {:?} }}\n\n[workspace]\n",

@@ -1,4 +1,5 @@
-//! Connections that come late, break and come back: without a call for it, and without costing an attempt.
+//! Connections that come late, break and come back: without a call for it, and without costing an
+//! attempt.
 
 use crate::clients::{
     SOON, address_of, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take,
@@ -49,7 +50,8 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     for _ in 0..3 {
         let error = failure(&mutex);
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
+        // What a quorum of refusals decides need not wait for the third, and may not know why that
+        // one is silent.
         let causes = causes(&error);
         assert!(
             causes.iter().all(|(_, phase, _)| *phase == Phase::Connect),
@@ -261,8 +263,8 @@ fn a_connection_that_was_made_while_no_thread_polled_is_used() {
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// How long ago a connection was closed when it is used again: so recently that it still seems to be in use, and so
-/// long ago that it seems idle.
+/// How long ago a connection was closed when it is used again: so recently that it still seems to
+/// be in use, and so long ago that it seems idle.
 const JUST_NOW: Duration = Duration::from_millis(20);
 const LONG_AGO: Duration = Duration::from_millis(1200);
 
@@ -307,7 +309,8 @@ fn connected(servers: &[Server]) -> Redlock {
     client
 }
 
-/// Looks after another attempt was made: a connection that is not open yet when a call returns goes on in the next one.
+/// Looks after another attempt was made: a connection that is not open yet when a call returns goes
+/// on in the next one.
 fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
     let _ = long_lock(client, "another").try_lock();
     servers.iter().all(|server| value(server, "k").is_none())

@@ -1,4 +1,5 @@
-//! Nodes that come back, or seem to: they get the releases that they missed, and are not asked without end.
+//! Nodes that come back, or seem to: they get the releases that they missed, and are not asked
+//! without end.
 
 use crate::clients::{SOON, client_of, long_lock, take, value};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
@@ -94,7 +95,8 @@ fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
     let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
     let connections: Vec<_> = (0..10).map_while(connect).collect();
     assert!(connections.len() < 10, "the queue takes all");
-    // Finds its connection closed, and begins another one, which the full queue neither takes nor refuses.
+    // Finds its connection closed, and begins another one, which the full queue neither takes nor
+    // refuses.
     drop(guard);
     thread::scope(|scope| {
         scope.spawn(|| drop(long_lock(&client, "another").try_lock()));
@@ -103,7 +105,8 @@ fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
         server.kill();
         drop(connections);
     });
-    // From its file, with the key: it was stopped when the release came. The release may be there at once.
+    // From its file, with the key: it was stopped when the release came. The release may be there
+    // at once.
     server.restart().unwrap();
     let gone = || {
         drop(long_lock(&client, "another").try_lock());

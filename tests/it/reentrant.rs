@@ -139,7 +139,8 @@ fn two_clients_and_two_resources_are_different_locks() {
     );
 }
 
-/// A re-entry at every depth, with every time to live, with and without a quorum, while the lease lasts.
+/// A re-entry at every depth, with every time to live, with and without a quorum, while the lease
+/// lasts.
 #[test]
 fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
     let servers = Server::several(3).unwrap();

@@ -32,7 +32,8 @@ fn state(client: &Redlock) -> NodeState {
     client.nodes().unwrap()[0].state()
 }
 
-/// Takes and releases locks until the first node, which a quorum does not wait for, looks like this.
+/// Takes and releases locks until the first node, which a quorum does not wait for, looks like
+/// this.
 fn becomes(client: &Redlock, expected: NodeState) {
     let looks = || {
         let _ = take(&long_lock(client, "k")).unlock().unwrap();
@@ -133,7 +134,8 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     );
 }
 
-/// Errors that a test cannot make a server give: those that do not pass by themselves, and those that do.
+/// Errors that a test cannot make a server give: those that do not pass by themselves, and those
+/// that do.
 #[test]
 fn errors_that_pass_by_themselves_are_no_rejection() {
     let down = NodeState::Down;

@@ -1,7 +1,9 @@
-//! A server that repeats the run id of a genuine one, and seems to be the same server by another URL.
+//! A server that repeats the run id of a genuine one, and seems to be the same server by another
+//! URL.
 //!
-//! Whichever of the two is met first has the vote. What the other one grants counts for it all the same, so the server
-//! that repeats the run id takes no vote away; and no lock has two holders because of it.
+//! Whichever of the two is met first has the vote. What the other one grants counts for it all the
+//! same, so the server that repeats the run id takes no vote away; and no lock has two holders
+//! because of it.
 
 use crate::clients::{SOON, client_of, long_lock, take};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
@@ -11,13 +13,15 @@ use crate::support::server::Server;
 use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
-/// Clients that are built one after the other: some connect to the genuine server first, others to the fake.
+/// Clients that are built one after the other: some connect to the genuine server first, others to
+/// the fake.
 const CLIENTS: usize = 20;
 const NODE_TIMEOUT: Duration = Duration::from_millis(600);
 /// Round trip of a server that is met after a near one.
 const FAR: Duration = Duration::from_millis(50);
 
-/// Answers INFO as the server does, and every command that sets, extends or deletes a key with `answer`.
+/// Answers INFO as the server does, and every command that sets, extends or deletes a key with
+/// `answer`.
 fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> Fake {
     let run_id = server.info("run_id").unwrap();
     Fake::on_command(move |command| match command {
@@ -31,7 +35,8 @@ fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> F
     })
 }
 
-/// The deployment begins with the servers. The fake, which keeps no note of itself, is met when they have theirs.
+/// The deployment begins with the servers. The fake, which keeps no note of itself, is met when
+/// they have theirs.
 fn note(servers: &[Server]) {
     drop(take(&long_lock(
         &client_of(servers.iter().map(Server::url)),
@@ -39,7 +44,8 @@ fn note(servers: &[Server]) {
     )));
 }
 
-/// A client of two servers and the fake, which repeats the run id of the first one, at any place in the list.
+/// A client of two servers and the fake, which repeats the run id of the first one, at any place in
+/// the list.
 fn client(servers: &[Server], fake: &Fake, number: usize) -> Redlock {
     client_of_urls([servers[0].url(), servers[1].url()], fake, number)
 }
@@ -126,7 +132,8 @@ fn a_node_with_a_false_run_id_that_grants_makes_no_second_holder() {
     }
 }
 
-/// The server that repeats the run id is met second, and closes the connection on which it was sent a release.
+/// The server that repeats the run id is met second, and closes the connection on which it was sent
+/// a release.
 #[test]
 fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     let servers = Server::several(2).unwrap();
@@ -172,8 +179,9 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     );
 }
 
-/// An attempt that connects first lasts for two node timeouts. One server has one vote in all of it, though the
-/// connection on which it has voted is lost, and another URL is connected to only then.
+/// An attempt that connects first lasts for two node timeouts. One server has one vote in all of
+/// it, though the connection on which it has voted is lost, and another URL is connected to only
+/// then.
 #[test]
 fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     let fence = "$16\r\n1700000000000000\r\n";

@@ -1,7 +1,8 @@
-//! Nodes that were restarted and have forgotten what they promised: their votes do not count until it has ended.
+//! Nodes that were restarted and have forgotten what they promised: their votes do not count until
+//! it has ended.
 //!
-//! A client that has met a node before it was restarted is *acquainted* here. [`node_status`] is about the status of
-//! nodes, [`replicas`] about masters that were replicas meanwhile.
+//! A client that has met a node before it was restarted is *acquainted* here. [`node_status`] is
+//! about the status of nodes, [`replicas`] about masters that were replicas meanwhile.
 
 mod node_status;
 mod replicas;
@@ -47,13 +48,14 @@ fn acquaint(client: &Redlock) {
     assert!(eventually(SOON, met), "{:?}", client.nodes());
 }
 
-/// Whether all of these servers have been asked for the lock since they were started, and not only for their note.
+/// Whether all of these servers have been asked for the lock since they were started, and not only
+/// for their note.
 fn asked(servers: &[Server]) -> bool {
     servers.iter().all(|server| calls(server, "set") > 1)
 }
 
-/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and
-/// E can grant it. A and B refuse.
+/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks
+/// when only C, D and E can grant it. A and B refuse.
 fn classic(policy: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
     let mut servers = Server::several(5).unwrap();
     let theirs = brief(&servers).restart_policy(policy).build().unwrap();
@@ -106,7 +108,8 @@ fn without_the_guard_it_does() {
     assert!(!held.remaining().is_zero(), "nothing was shown");
 }
 
-/// Whether a lock is granted by just those nodes that are left when the others hang: the last three.
+/// Whether a lock is granted by just those nodes that are left when the others hang: the last
+/// three.
 fn all_count(mutex: &Mutex, servers: &[Server]) -> bool {
     servers[..2]
         .iter()
@@ -254,7 +257,8 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     );
 }
 
-/// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
+/// A declaration that the server itself contradicts does not count: not in this process of it, nor
+/// in the next.
 #[test]
 fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
     for (parameter, are_durable) in [("", true), ("?durable=true", false)] {
@@ -377,7 +381,8 @@ fn in_strict_mode_a_new_node_does_not_count_while_its_note_is_young() {
         started.elapsed()
     );
     gone_for_good(&servers, KEY);
-    // When their notes are old enough, they count. Their uptime counts, too, and is cut off to whole seconds.
+    // When their notes are old enough, they count. Their uptime counts, too, and is cut off to
+    // whole seconds.
     assert!(eventually(SOON, || longest(&strict())
         .try_lock()
         .is_ok_and(|guard| guard.is_some())));
@@ -385,7 +390,8 @@ fn in_strict_mode_a_new_node_does_not_count_while_its_note_is_young() {
 
 #[test]
 fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
-    // After each release it ends the connection. Whatever is at the other end of the next one may be another.
+    // After each release it ends the connection. Whatever is at the other end of the next one may
+    // be another.
     let withholds = |command: &Vec<String>| match command[0].as_str() {
         "INFO" => vec![say(
             "-NOPERM this user has no permissions to run the 'info' command\r\n",
@@ -421,7 +427,8 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
 
 #[test]
 fn what_was_asked_in_one_flight_with_the_handshake_is_judged_by_it() {
-    // The first connection ends with a release. On the second, everything is answered at once, by another process.
+    // The first connection ends with a release. On the second, everything is answered at once, by
+    // another process.
     let info = |process: char| {
         let section = format!(
             "role:master\r\nrun_id:{}\r\n",

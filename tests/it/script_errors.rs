@@ -1,8 +1,9 @@
-//! What the library does when a server refuses a command inside one of its scripts, on every server at hand.
+//! What the library does when a server refuses a command inside one of its scripts, on every server
+//! at hand.
 //!
-//! Servers put these errors in different words; `src/protocol/error_texts.txt` has those of eight versions. Here the
-//! causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS` names further servers, separated by
-//! colons.
+//! Servers put these errors in different words; `src/protocol/error_texts.txt` has those of eight
+//! versions. Here the causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS`
+//! names further servers, separated by colons.
 
 use crate::clients::{SOON, builder, causes, client, client_of, failure, take};
 use crate::support::process::eventually;

@@ -1,4 +1,5 @@
-//! Permits: at most k are held at once, what finding one costs, and which thread gets one that is released.
+//! Permits: at most k are held at once, what finding one costs, and which thread gets one that is
+//! released.
 
 mod crowd;
 mod faults;
@@ -162,8 +163,8 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     assert_eq!((all(), trips.all()), ([17, 0, 0], vec![1; 16]));
     assert!(eventually(SOON, || out(&servers[0]) == 0));
 
-    // Others hold all but one, and this client knows nothing of them: seven times of eight it finds out by asking, and
-    // the reply names the free slot.
+    // Others hold all but one, and this client knows nothing of them: seven times of eight it finds
+    // out by asking, and the reply names the free slot.
     trips.forget();
     for round in 0..12 {
         let theirs = client(&servers);
@@ -306,7 +307,8 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
             held.push(permit);
         }
     });
-    // Nothing but the attempts went over the wire, and the note that each node of a new deployment gets.
+    // Nothing but the attempts went over the wire, and the note that each node of a new deployment
+    // gets.
     assert_eq!(
         (calls(&servers[0], "set"), calls(&servers[0], "pttl")),
         (10, 0)
@@ -351,7 +353,8 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
         let is_quick = (0..3).any(|_| {
             thread::scope(|threads| {
                 let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
-                // It has asked again after it had subscribed, and asks in a second unless it is told.
+                // It has asked again after it had subscribed, and asks in a second unless it is
+                // told.
                 thread::sleep(Duration::from_millis(300));
                 let index = held
                     .iter()
@@ -371,8 +374,8 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
     }
 }
 
-/// An attached lease is released as the permit would have been. Its text says nothing of permits: that one the waiter
-/// finds by itself.
+/// An attached lease is released as the permit would have been. Its text says nothing of permits:
+/// that one the waiter finds by itself.
 #[test]
 fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
     for (is_text, place_lease) in [(false, SOON * 60), (true, Duration::from_secs(1))] {

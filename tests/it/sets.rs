@@ -1,4 +1,5 @@
-//! Several resources at once: all of them or none, on the nodes, in this client's queues, and for other libraries.
+//! Several resources at once: all of them or none, on the nodes, in this client's queues, and for
+//! other libraries.
 
 mod parts;
 mod ring;

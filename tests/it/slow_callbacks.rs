@@ -1,4 +1,5 @@
-//! Observers and callbacks that take their time: a guard that is returned is valid, and no call that only looks waits.
+//! Observers and callbacks that take their time: a guard that is returned is valid, and no call
+//! that only looks waits.
 
 use crate::clients::{SOON, builder, calling, client, gone_for_good, long_lock, take};
 use crate::support::process::eventually;

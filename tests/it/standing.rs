@@ -106,7 +106,8 @@ fn readers_and_writers_keep_their_entries_as_well() {
     }
 }
 
-/// A thread that shares a lock keeps it for its own least time, whatever the one that has taken it wants.
+/// A thread that shares a lock keeps it for its own least time, whatever the one that has taken it
+/// wants.
 #[test]
 fn who_shares_a_lock_keeps_it_as_well() {
     let servers = Server::several(3).unwrap();
@@ -217,7 +218,8 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
                 client.connect(SOON).unwrap();
                 let mutex = client.mutex("nightly").min_hold(Duration::from_secs(30));
                 barrier.wait();
-                // Clocks that are up to 40 ms apart. Votes may split among those that start together.
+                // Clocks that are up to 40 ms apart. Votes may split among those that start
+                // together.
                 thread::sleep(Duration::from_millis(10 * (index % 5)));
                 for _ in 0..50 {
                     if let Some(guard) = mutex.try_lock().unwrap() {

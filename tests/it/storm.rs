@@ -1,9 +1,11 @@
-//! Storms: programs take and release locks while faults happen on real servers, and a judge reads what they logged.
+//! Storms: programs take and release locks while faults happen on real servers, and a judge reads
+//! what they logged.
 //!
-//! A storm is a test. It starts its own binary again, with the same test, once for each [`Worker`]: the test begins
-//! with a question whether this process is one. Meanwhile the test injects [`faults`] into servers and workers. Each
-//! thread of a worker appends what it did to a [`log`], line by line, so that what a killed process did is known. The
-//! [`judge`] reads these logs alone, by the monotonic clock that all processes of the machine share.
+//! A storm is a test. It starts its own binary again, with the same test, once for each [`Worker`]:
+//! the test begins with a question whether this process is one. Meanwhile the test injects
+//! [`faults`] into servers and workers. Each thread of a worker appends what it did to a [`log`],
+//! line by line, so that what a killed process did is known. The [`judge`] reads these logs alone,
+//! by the monotonic clock that all processes of the machine share.
 
 pub(crate) mod faults;
 pub(crate) mod judge;

@@ -1,7 +1,8 @@
-//! Many threads on one client: nothing is lost, one connection per node is enough, and nothing stays behind.
+//! Many threads on one client: nothing is lost, one connection per node is enough, and nothing
+//! stays behind.
 //!
-//! Each lock protects a counter that is read, then written, with a chance for others in between. Two holders at once
-//! would sooner or later write the same number, and the sum would be short.
+//! Each lock protects a counter that is read, then written, with a chance for others in between.
+//! Two holders at once would sooner or later write the same number, and the sum would be short.
 
 use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
 use crate::support::handler;

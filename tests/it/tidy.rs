@@ -1,10 +1,11 @@
-//! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests read the source tree
-//! and report where it breaks a rule.
+//! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests
+//! read the source tree and report where it breaks a rule.
 //!
-//! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
-//! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
-//! layers, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, [`api`]
-//! the public enums, and [`rules`] which tests show which rule of the manual.
+//! Each rule is a function from text to findings, sentences that name the file. Each is tried on
+//! made-up text that breaks it before it is trusted with the tree. [`source`] tells code from
+//! comments and strings; [`layers`] knows the layers, [`prose`] the words, [`links`] where pages
+//! point to, [`path`] the functions that an attempt passes, [`api`] the public enums, and [`rules`]
+//! which tests show which rule of the manual.
 
 mod api;
 mod commands;
@@ -39,8 +40,8 @@ const IMPURE: [&str; 11] = [
     "std::thread",
 ];
 
-/// Where unsafe code may exist apart from `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it
-/// is not allowed by name; this list names the files that may allow it.
+/// Where unsafe code may exist apart from `ffi/`: files below `src/`, or beside it. The compiler
+/// denies it wherever it is not allowed by name; this list names the files that may allow it.
 const UNSAFE: [&str; 4] = [
     "../tests/it/support/child.rs",
     "../tests/it/support/handler.rs",
@@ -206,7 +207,8 @@ fn misplaced_unsafe(file: &str, text: &str) -> Vec<String> {
     )
 }
 
-/// A file may have an `expect` of its own, as parsers do; there, only the one with nothing but a message is meant.
+/// A file may have an `expect` of its own, as parsers do; there, only the one with nothing but a
+/// message is meant.
 fn unwraps(file: &str, text: &str) -> Vec<String> {
     let (code, _) = without_tests(&code(text));
     let own = tokens(&code)
@@ -233,7 +235,8 @@ fn undocumented_script(file: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each `name = …` in a table of dependencies, and each table that is one dependency, needs a comment right above.
+/// Each `name = …` in a table of dependencies, and each table that is one dependency, needs a
+/// comment right above.
 fn unexplained_dependencies(manifest: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let mut in_table = false;

@@ -45,7 +45,8 @@ fn a_socket_that_is_not_there_is_refused_until_it_is() {
     let mutex = long_lock(&client([&server]), "k");
     let path = server.socket().unwrap();
     server.kill();
-    // A killed server leaves its socket behind, on which no process listens; a new one finds no file at all.
+    // A killed server leaves its socket behind, on which no process listens; a new one finds no
+    // file at all.
     for _ in 0..2 {
         let refused = (
             format!("unix:{}", path.display()),

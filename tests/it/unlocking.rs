@@ -1,5 +1,5 @@
-//! What `unlock` and a dropped guard report about the lock: `Expired`, and that it is lost, only where no quorum can
-//! have held it.
+//! What `unlock` and a dropped guard report about the lock: `Expired`, and that it is lost, only
+//! where no quorum can have held it.
 
 use crate::clients::calling;
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
@@ -56,8 +56,8 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum held the lock, and
-/// may have held it to the end.
+/// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum
+/// held the lock, and may have held it to the end.
 #[test]
 fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
     for is_dropped in [false, true] {

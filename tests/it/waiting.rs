@@ -1,4 +1,5 @@
-//! How long a call waits: never less than its limit, never much more, and not at all when it may not wait.
+//! How long a call waits: never less than its limit, never much more, and not at all when it may
+//! not wait.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, long_lock,
@@ -92,8 +93,8 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
     }
 }
 
-/// Delays are drawn between the shortest and three times the one before. If chance always were the least, each would be
-/// the shortest, and there would be hundreds of attempts.
+/// Delays are drawn between the shortest and three times the one before. If chance always were the
+/// least, each would be the shortest, and there would be hundreds of attempts.
 #[test]
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
     let servers = Server::several(1).unwrap();
@@ -216,7 +217,8 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
         for waiting in [scope.spawn(lock), scope.spawn(lock)] {
             let (error, waited) = waiting.join().unwrap();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
-            // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
+            // What a quorum of refusals decides need not wait for the third, and may not know why
+            // that one is silent.
             let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
             assert!(
                 causes(&error)
@@ -376,7 +378,8 @@ fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answer
 
 #[test]
 fn several_waits_with_one_deadline_end_at_it() {
-    // The head of the queue leaves at the deadline, and the next one gets its turn when there is no time left.
+    // The head of the queue leaves at the deadline, and the next one gets its turn when there is no
+    // time left.
     let prepare = || {
         let fake = Fake::silent();
         let client = Redlock::builder()
@@ -500,8 +503,8 @@ fn a_wait_without_limit_is_no_longer_than_attempts_last() {
     });
 }
 
-/// In a process whose own wall clock is set forward while it waits. The nodes are in that process and do not go by that
-/// clock.
+/// In a process whose own wall clock is set forward while it waits. The nodes are in that process
+/// and do not go by that clock.
 #[test]
 fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
     const FORWARD: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! Waiting for a lock that another program holds: woken by its release, and in time when no notification comes.
+//! Waiting for a lock that another program holds: woken by its release, and in time when no
+//! notification comes.
 
 mod asking;
 mod losses;
@@ -30,8 +31,8 @@ fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     builder(servers).retry_delay(LONG, LONG).place_lease(LONG)
 }
 
-/// Waits for a lock that is held, in another thread; `during` happens while it waits. Returns how long it took from the
-/// end of that until it had the lock.
+/// Waits for a lock that is held, in another thread; `during` happens while it waits. Returns how
+/// long it took from the end of that until it had the lock.
 fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -211,7 +212,8 @@ fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| drop(long_lock(&mine, "k").lock().unwrap()));
         thread::sleep(ARRIVAL);
-        // No client publishes: the holder does so only for subscribers, and this client does not subscribe.
+        // No client publishes: the holder does so only for subscribers, and this client does not
+        // subscribe.
         drop(held);
         let own = take(&long_lock(&mine, "k"));
         thread::sleep(ARRIVAL);

@@ -1,7 +1,8 @@
-//! Automatic extension: locks that are watched outlive their time to live, whatever happens to a minority of the nodes,
-//! for as long as they are wanted and no longer.
+//! Automatic extension: locks that are watched outlive their time to live, whatever happens to a
+//! minority of the nodes, for as long as they are wanted and no longer.
 //!
-//! [`restarts`] is about nodes that come back, [`limits`] about the end of extension, [`by_hand`] about `extend`.
+//! [`restarts`] is about nodes that come back, [`limits`] about the end of extension, [`by_hand`]
+//! about `extend`.
 //!
 //! What a watchdog has sent shows in the servers' own counts: only an extension runs `PEXPIRE`.
 
@@ -30,7 +31,8 @@ const THREAD: &str = "quorumlock watc";
 /// How many releases race an extension, and the variable that sets another number.
 const RACES: usize = if cfg!(debug_assertions) { 2000 } else { 10_000 };
 const RACES_VARIABLE: &str = "QUORUMLOCK_TEST_RACES";
-/// How many locks one thread extends, for how long, and the variables that set another number, and more seconds.
+/// How many locks one thread extends, for how long, and the variables that set another number, and
+/// more seconds.
 const LEASES: usize = if cfg!(debug_assertions) { 4000 } else { 10_000 };
 const LEASES_VARIABLE: &str = "QUORUMLOCK_TEST_LEASES";
 const SECONDS: usize = 5;
@@ -54,7 +56,8 @@ fn extensions(servers: &[Server]) -> u64 {
     servers.iter().map(|server| calls(server, "pexpire")).sum()
 }
 
-/// Lets a lock be held for a while, and says what became of it: one of three, as the machine may hold up any of them.
+/// Lets a lock be held for a while, and says what became of it: one of three, as the machine may
+/// hold up any of them.
 #[track_caller]
 fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
     for _ in 0..3 {
@@ -162,8 +165,9 @@ fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
     }
 }
 
-/// Threads lock, wait until an extension is under way, and unlock; a node has meanwhile lost the key, so that a repair
-/// follows. Each race has a key of its own, which outlives the test: one that comes back is there at the end.
+/// Threads lock, wait until an extension is under way, and unlock; a node has meanwhile lost the
+/// key, so that a repair follows. Each race has a key of its own, which outlives the test: one that
+/// comes back is there at the end.
 #[test]
 #[allow(clippy::print_stdout)]
 fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
@@ -246,8 +250,9 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
             assert!(threads_named(THREAD).is_empty());
             let take = |number| {
                 let resource = format!("many/{number}");
-                // Extended every second: a machine that holds the thread up for seconds is no reason to fail. If the thread
-                // waited for the hung node at each of the locks, that would be minutes.
+                // Extended every second: a machine that holds the thread up for seconds is no
+                // reason to fail. If the thread waited for the hung node at each of the locks, that
+                // would be minutes.
                 let watchdog = Watchdog::new().period(Duration::from_secs(1));
                 let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
                 // Of so many, some attempts come while a batch is answered.
@@ -313,7 +318,8 @@ fn asked(server: &Server) -> u64 {
     calls(server, "eval")
 }
 
-/// How many times a server has read from a connection, 16 KiB at most each time. Redis before 6 does not count that.
+/// How many times a server has read from a connection, 16 KiB at most each time. Redis before 6
+/// does not count that.
 fn reads(server: &Server) -> u64 {
     server
         .info("total_reads_processed")

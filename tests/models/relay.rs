@@ -1,20 +1,23 @@
-//! The hand-over of driving, model-checked: the library's own driver and rounds, on locks that a scheduler controls.
+//! The hand-over of driving, model-checked: the library's own driver and rounds, on locks that a
+//! scheduler controls.
 //!
-//! The two files are compiled here a second time, with shuttle's locks in place of the standard library's, and driven
-//! by threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is
-//! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
-//! shows as a wrong verdict, because each key determines its verdict. Only where a thread does not come back
-//! from its poll, or threads look for replies beside it, does time pass, and ends all sleeps again and again: what is
+//! The two files are compiled here a second time, with shuttle's locks in place of the standard
+//! library's, and driven by threads whose every interleaving the scheduler may choose. Waits have
+//! no time limit here: a hand-over that is lost leaves all threads parked, which the scheduler
+//! reports as a deadlock. A reply that decides the wrong round shows as a wrong verdict, because
+//! each key determines its verdict. Only where a thread does not come back from its poll, or
+//! threads look for replies beside it, does time pass, and ends all sleeps again and again: what is
 //! not found out then is never.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: no thread is named to drive when
-//! the driver leaves; a named thread that goes away, because it is decided, is not forgotten; a verdict that is
-//! stored without waking its thread; a submission that is begun before those that were queued; what was begun is not
-//! sent by the thread that leaves, drives or sleeps; a hold that the driver does not end; a round's slot used again
-//! while replies for it are under way and no comparison of generations; no `interrupt` of a poll that began before a
-//! connection was opened; releases that the wire does not take at once when no thread starts another one to drive for
-//! them; late threads that do not look for replies; and a thread that polls on when one that looked has read its
-//! replies.
+//! Faults that were planted in the library to see this test fail, and belong to it: no thread is
+//! named to drive when the driver leaves; a named thread that goes away, because it is decided, is
+//! not forgotten; a verdict that is stored without waking its thread; a submission that is begun
+//! before those that were queued; what was begun is not sent by the thread that leaves, drives or
+//! sleeps; a hold that the driver does not end; a round's slot used again while replies for it are
+//! under way and no comparison of generations; no `interrupt` of a poll that began before a
+//! connection was opened; releases that the wire does not take at once when no thread starts
+//! another one to drive for them; late threads that do not look for replies; and a thread that
+//! polls on when one that looked has read its replies.
 
 #![allow(
     missing_docs,
@@ -56,11 +59,12 @@ const ROUNDS: u8 = 4;
 const LOOKS: usize = 4;
 /// A key whose requests the wire does not take at once: it does when a thread drives.
 const STUCK_KEY: u8 = 252;
-/// A key that the nodes answer only when all other threads are done: the thread that waits for it drives for all of
-/// them.
+/// A key that the nodes answer only when all other threads are done: the thread that waits for it
+/// drives for all of them.
 const PATIENT_KEY: u8 = 254;
 
-/// The wire: requests on their way to the nodes, replies on their way back, and the driver's wake-up.
+/// The wire: requests on their way to the nodes, replies on their way back, and the driver's
+/// wake-up.
 #[derive(Default)]
 pub(crate) struct Wire {
     pub(crate) state: Mutex<WireState>,
@@ -78,7 +82,8 @@ pub(crate) struct WireState {
     closed: bool,
     /// Requests for the stuck key that were sent.
     stuck_sent: usize,
-    /// The next poll that waits does not come back before it is let go, when it begins or when it has found something.
+    /// The next poll that waits does not come back before it is let go, when it begins or when it
+    /// has found something.
     stalls: Option<Stall>,
     is_let_go: bool,
 }
@@ -109,7 +114,8 @@ struct Line {
 struct Nodes {
     wire: Arc<Wire>,
     rounds: Rounds,
-    /// Each node's present connection. A poll that began before it was made does not see what comes on it.
+    /// Each node's present connection. A poll that began before it was made does not see what comes
+    /// on it.
     lines: [usize; NODES],
     /// Requests that were begun and not sent.
     unsent: Vec<(u8, Line, Ticket)>,
@@ -349,7 +355,8 @@ fn stall<'a>(wire: &'a Wire, mut state: MutexGuard<'a, WireState>) -> MutexGuard
     state
 }
 
-/// Answers requests one by one until the wire is closed; two such threads let replies of different nodes overtake.
+/// Answers requests one by one until the wire is closed; two such threads let replies of different
+/// nodes overtake.
 fn serve(wire: &Wire) {
     let mut state = lock(&wire.state);
     loop {
@@ -479,8 +486,8 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     }
 }
 
-/// Releases that the wire does not take at once are dropped among other rounds, and the last one when all is quiet. The
-/// nodes get every one of them, and no thread is left.
+/// Releases that the wire does not take at once are dropped among other rounds, and the last one
+/// when all is quiet. The nodes get every one of them, and no thread is left.
 fn leftovers(others: u8) {
     let wire = Arc::new(Wire::default());
     let relay = Driver::new(world_on(&wire));
@@ -505,8 +512,8 @@ fn leftovers(others: u8) {
     relay.enter(|nodes, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
 }
 
-/// One thread does not come back from its poll, and all others make their rounds; or each comes back, and a thread that
-/// waits for longer than all others looks for replies again and again.
+/// One thread does not come back from its poll, and all others make their rounds; or each comes
+/// back, and a thread that waits for longer than all others looks for replies again and again.
 fn paused(threads: u8, is_stalled: bool) {
     begin();
     let wire = Arc::new(Wire::default());

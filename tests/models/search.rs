@@ -1,7 +1,8 @@
 //! The search of a model: breadth first, every state once, none left out.
 //!
-//! For a trace, the way to each state is kept, and nodes keep their names in the first of all states that differ in
-//! names alone; that takes more memory, and is done where a trace is expected.
+//! For a trace, the way to each state is kept, and nodes keep their names in the first of all
+//! states that differ in names alone; that takes more memory, and is done where a trace is
+//! expected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{Debug, Display, Write};
@@ -112,7 +113,8 @@ enum Found {
     },
 }
 
-/// The way to each state: the one before it, and the step. Where states have the same key, it leads to the first one.
+/// The way to each state: the one before it, and the step. Where states have the same key, it leads
+/// to the first one.
 type Ways<W> =
     HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step), BuildHasherDefault<Quick>>;
 

@@ -90,8 +90,9 @@ impl Known {
 }
 
 proptest! {
-    /// In any order of events: nothing is due before its time, beyond its limits, twice or after its removal; an end is
-    /// reported once, at the first check at or after it; and a thread that sleeps until `next_at` misses nothing.
+    /// In any order of events: nothing is due before its time, beyond its limits, twice or after
+    /// its removal; an end is reported once, at the first check at or after it; and a thread that
+    /// sleeps until `next_at` misses nothing.
     #[test]
     fn every_life_is_in_order(steps in steps()) {
         let mut renewals = Renewals::new();

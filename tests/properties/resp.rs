@@ -74,8 +74,8 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All that a decoder returns for bytes that arrive in pieces: each reply with its length, and why it stopped, if it
-/// did.
+/// All that a decoder returns for bytes that arrive in pieces: each reply with its length, and why
+/// it stopped, if it did.
 fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolError>) {
     let mut decoder = Decoder::default();
     let mut start = 0;
@@ -120,7 +120,8 @@ fn ends() -> impl Strategy<Value = Vec<usize>> {
 }
 
 proptest! {
-    /// What was written comes back, one after the other, however it is cut, and nothing beyond it is looked at.
+    /// What was written comes back, one after the other, however it is cut, and nothing beyond it
+    /// is looked at.
     #[test]
     fn replies_come_back_as_they_were(
         values in prop::collection::vec(value(), 1..4),
@@ -149,8 +150,8 @@ proptest! {
         prop_assert_eq!(told(&out[6..], &[]), (vec![(value, out.len() - 6)], None));
     }
 
-    /// Bytes that are no reply, or one with a few of its bytes changed, mean the same however they are cut; what is
-    /// accepted of them is written in the only way there is.
+    /// Bytes that are no reply, or one with a few of its bytes changed, mean the same however they
+    /// are cut; what is accepted of them is written in the only way there is.
     #[test]
     fn no_bytes_surprise_it(
         values in prop::collection::vec(value(), 0..4),

@@ -1,7 +1,9 @@
-//! The rule about calls for a lock: each ends in exactly one event, and the end of a wait follows its beginning.
+//! The rule about calls for a lock: each ends in exactly one event, and the end of a wait follows
+//! its beginning.
 //!
-//! A call and all its events are on one thread. So what was reported on a thread since its last call returned is about
-//! the call that returns now. The judge sees what the call returned, and compares.
+//! A call and all its events are on one thread. So what was reported on a thread since its last
+//! call returned is about the call that returns now. The judge sees what the call returned, and
+//! compares.
 
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
@@ -11,12 +13,12 @@ use crate::world::World;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) acquired: u64,
-    /// With a guard of the lease that another thread of the client has: no acquisition, and the end of a wait, if the
-    /// call has waited.
+    /// With a guard of the lease that another thread of the client has: no acquisition, and the end
+    /// of a wait, if the call has waited.
     pub(crate) joined: u64,
     pub(crate) others: u64,
-    /// For a client without an observer: with the error that the lease ended before the call returned. It may have been
-    /// the lease of another thread.
+    /// For a client without an observer: with the error that the lease ended before the call
+    /// returned. It may have been the lease of another thread.
     pub(crate) unclear: u64,
 }
 
@@ -94,7 +96,8 @@ impl World {
                 .contains("its lease ended before the call returned")
         };
         let has_ended = result.as_ref().is_err_and(is_over);
-        // A reader that was to share the lease of another thread, and had not waited, has acquired nothing.
+        // A reader that was to share the lease of another thread, and had not waited, has acquired
+        // nothing.
         let has_shared =
             has_ended && call.attempts == 0 && call.reason == Some(GaveUpReason::Unavailable);
         let is_unclear = has_ended && !self.is_observed_now();

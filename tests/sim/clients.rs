@@ -1,4 +1,5 @@
-//! Opens the clients of a run, as [`plan`](crate::plan) has drawn them, on the nodes of the simulation.
+//! Opens the clients of a run, as [`plan`](crate::plan) has drawn them, on the nodes of the
+//! simulation.
 
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::incarnation::Rules;
@@ -20,7 +21,8 @@ use crate::waits;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many threads of a client spin before they sleep: none, as there is but one processor in here.
+/// How many threads of a client spin before they sleep: none, as there is but one processor in
+/// here.
 const SPIN: Duration = Duration::ZERO;
 
 /// How long nodes keep the keys of fenced locks: longer than any run.
@@ -82,7 +84,8 @@ pub(crate) fn open_client(client: usize) -> Client {
     let observers = observer.into_iter().collect();
     let counters = Counters::new();
     with(|world| world.clients[client].counters = Some(counters.clone()));
-    // A prefix that is longer than any key: so the name in an event is the key itself, which distinguishes locks.
+    // A prefix that is longer than any key: so the name in an event is the key itself, which
+    // distinguishes locks.
     let report = Reporter::new(observers, Some(counters), &names, &"-".repeat(LONGEST_KEY));
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);

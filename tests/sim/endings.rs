@@ -1,4 +1,5 @@
-//! How a client ends its run: with nothing in flight, idle while releases are left, or by dropping its last handle.
+//! How a client ends its run: with nothing in flight, idle while releases are left, or by dropping
+//! its last handle.
 
 use crate::api::client::Client;
 use crate::api::redlock::Redlock;
@@ -25,8 +26,8 @@ pub(crate) fn is_quitting() -> bool {
     with(|world| world.plan.ending != Ending::GoesOn && world.now > world.plan.fault_time / 4 * 3)
 }
 
-/// Called by every thread of a client when it asks for nothing any more. The last of them checks that no release is
-/// pending, and no round in flight.
+/// Called by every thread of a client when it asks for nothing any more. The last of them checks
+/// that no release is pending, and no round in flight.
 pub(crate) fn settled(client: &Client) {
     kernel::sleep_until(with(|world| world.plan.end() - QUIET));
     let is_last = with(|world| {
@@ -41,8 +42,8 @@ pub(crate) fn settled(client: &Client) {
     let time = Duration::from_nanos(QUIET / 3);
     let outcome = redlock.flush_releases(time);
     if client.engine().in_flight() > 0 {
-        // No thread waits for the reply to a call that has left its place in a queue, nor for one to a question whose
-        // time was up. They come before those to the next question.
+        // No thread waits for the reply to a call that has left its place in a queue, nor for one
+        // to a question whose time was up. They come before those to the next question.
         let _ = redlock.connect(time);
     }
     let in_flight = client.engine().in_flight();

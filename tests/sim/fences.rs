@@ -1,9 +1,9 @@
-//! The rule about fences: they grow, always. No clock, no pause and no lease matters to it, so it has no exceptions but
-//! one: nodes that forget what they have written.
+//! The rule about fences: they grow, always. No clock, no pause and no lease matters to it, so it
+//! has no exceptions but one: nodes that forget what they have written.
 //!
 //! 1. No two acquisitions of a resource have the same fence.
-//! 2. An acquisition whose attempt began when another guard had been given has the greater one. What counts is true
-//!    time.
+//! 2. An acquisition whose attempt began when another guard had been given has the greater one.
+//!    What counts is true time.
 
 use crate::plan::Bounds;
 use crate::world::World;
@@ -37,8 +37,8 @@ pub(crate) fn given(hold: usize, fence: Option<FencingToken>) {
 
 impl World {
     fn judge_fence(&mut self, hold: usize, fence: u64) {
-        // Also if a strict guard is between: what is forgotten are the fences, and only clocks are left to go
-        // by.
+        // Also if a strict guard is between: what is forgotten are the fences, and only clocks are
+        // left to go by.
         if self.judge.memory.has_losses() || self.plan.bounds == Bounds::Eviction {
             return;
         }

@@ -1,7 +1,8 @@
 //! What becomes of a message on its way to its client, and what a stranger publishes.
 //!
-//! A message is lost, late, delivered twice, or overtaken by a later one. Publishing promises nothing, so all of that
-//! goes on when the other faults have ended; only the stranger stops. Replies are not affected, and stay in order.
+//! A message is lost, late, delivered twice, or overtaken by a later one. Publishing promises
+//! nothing, so all of that goes on when the other faults have ended; only the stranger stops.
+//! Replies are not affected, and stay in order.
 
 use crate::plan::MILLISECOND;
 use crate::random::Random;
@@ -19,13 +20,14 @@ pub(crate) struct HintPlan {
     pub(crate) repetition: u64,
     /// How late each is.
     pub(crate) delay: u64,
-    /// By how much more at most. Each message has a lateness of its own, so that they overtake each other.
+    /// By how much more at most. Each message has a lateness of its own, so that they overtake each
+    /// other.
     pub(crate) disorder: u64,
     pub(crate) strays: Option<Strays>,
 }
 
-/// A stranger publishes on the channels of clients, at one node: messages for calls that wait, hold the lock or have
-/// ended.
+/// A stranger publishes on the channels of clients, at one node: messages for calls that wait, hold
+/// the lock or have ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Strays {
     pub(crate) node: usize,

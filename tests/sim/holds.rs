@@ -1,7 +1,8 @@
-//! The rules about guards: what each guard reports that it holds, for how long, and whether that is possible.
+//! The rules about guards: what each guard reports that it holds, for how long, and whether that is
+//! possible.
 //!
-//! What a guard reports counts for the moment of its report. Two guards of one resource must never be valid at the
-//! same moment of true time. The other rules are in [`judge`](crate::judge).
+//! What a guard reports counts for the moment of its report. Two guards of one resource must never
+//! be valid at the same moment of true time. The other rules are in [`judge`](crate::judge).
 
 use crate::algorithm::kind::Access;
 use crate::algorithm::time::LeaseTime;
@@ -33,8 +34,8 @@ pub(crate) struct Hold {
     pub(crate) fence: Option<u64>,
     /// When it was last seen to be valid; never, when it came too late.
     pub(crate) valid_at: Option<u64>,
-    /// The end of its validity by its client's clock, as it was reported last; none when it may have been shortened
-    /// since.
+    /// The end of its validity by its client's clock, as it was reported last; none when it may
+    /// have been shortened since.
     pub(crate) ends: Option<LeaseTime>,
     pub(crate) is_over: bool,
     /// Whether it also has the [`SHARED_KEY`](crate::plan::SHARED_KEY).
@@ -61,7 +62,8 @@ pub(crate) fn begins_to_extend(extending: Option<Extending>) {
     });
 }
 
-/// The running client is about to write. What it writes for locks whose leases have ended comes too late.
+/// The running client is about to write. What it writes for locks whose leases have ended comes too
+/// late.
 pub(crate) fn about_to_write() {
     let client = kernel::current_client();
     // Where connections take little at a time, what is written may have been queued long before.
@@ -300,7 +302,8 @@ impl World {
             .collect()
     }
 
-    /// A guard reports that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
+    /// A guard reports that it is valid for so long: then a quorum of nodes keeps its key for that
+    /// long, in true time.
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
         let Hold {
             resource,
@@ -356,8 +359,8 @@ impl World {
         self.judge.tokens[token].closed_at = now;
     }
 
-    /// A client writes to what the lock protects, having seen a moment ago that its guard was valid. Guards have
-    /// numbers in the order in which they were had, as fencing tokens have.
+    /// A client writes to what the lock protects, having seen a moment ago that its guard was
+    /// valid. Guards have numbers in the order in which they were had, as fencing tokens have.
     pub(crate) fn writes(&mut self, hold: usize) {
         let Hold {
             resource,
@@ -407,8 +410,9 @@ impl World {
         }
     }
 
-    /// A lock was called lost while its lease was in force. So many nodes must have denied it that a quorum cannot hold
-    /// it: a node that never had the key, or one that did not answer, proves nothing.
+    /// A lock was called lost while its lease was in force. So many nodes must have denied it that
+    /// a quorum cannot hold it: a node that never had the key, or one that did not answer, proves
+    /// nothing.
     pub(crate) fn check_loss(&mut self, token: usize, what: &str) {
         let Token {
             client, denied_at, ..
@@ -456,8 +460,8 @@ impl World {
         }
     }
 
-    /// A call that may wait for so long has found the lock held. It has not given up before, by its client's steady
-    /// clock.
+    /// A call that may wait for so long has found the lock held. It has not given up before, by its
+    /// client's steady clock.
     pub(crate) fn gave_up(&mut self, what: &str, begun: u64, patience: u64) {
         let client = &self.clients[self.current_client()];
         // That clock may be fast by as much as the clocks of leases may.
@@ -473,7 +477,8 @@ impl World {
         }
     }
 
-    /// The present thread polls. `is_idle`: nothing is ready, and it does not sleep until something is.
+    /// The present thread polls. `is_idle`: nothing is ready, and it does not sleep until something
+    /// is.
     pub(crate) fn note_poll(&mut self, is_idle: bool) {
         self.idle_polls = if is_idle { self.idle_polls + 1 } else { 0 };
         if self.idle_polls == MOST_IDLE_POLLS {
@@ -493,7 +498,8 @@ impl World {
     /// A call has returned after this time, of which so much was allowed.
     pub(crate) fn took_time(&mut self, what: &str, begun: u64, allowed: u64, pauses: u64) {
         let client = &self.clients[self.current_client()];
-        // A call that waits delivers events after each attempt; the last one may be just before its deadline.
+        // A call that waits delivers events after each attempt; the last one may be just before its
+        // deadline.
         let deliveries =
             u64::from(2 * MOST_DELIVERED) * self.plan.clients[self.current_client()].callback;
         let slack = 10 * MILLISECOND + 10 * self.plan.lateness + allowed / 50 + deliveries;

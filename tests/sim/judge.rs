@@ -1,5 +1,5 @@
-//! The rules that a run is judged by. They know the specification and what really happened at the nodes, and nothing of
-//! how the library works.
+//! The rules that a run is judged by. They know the specification and what really happened at the
+//! nodes, and nothing of how the library works.
 //!
 //! | rule | what it requires |
 //! |---|---|
@@ -75,7 +75,8 @@ pub(crate) struct Token {
     pub(crate) in_turn: bool,
     /// When its client was first seen to write something after its lease had ended.
     pub(crate) ended_at: Option<u64>,
-    /// A command of it came on a connection that its client had closed, behind a release: no order was promised.
+    /// A command of it came on a connection that its client had closed, behind a release: no order
+    /// was promised.
     pub(crate) is_excused: bool,
 }
 
@@ -337,7 +338,8 @@ impl World {
                         self.check_deadline(command, (key, number));
                         self.granted(command, number);
                     }
-                    // Held by another client, for so long, or others are in front; `:-2` is no answer to that.
+                    // Held by another client, for so long, or others are in front; `:-2` is no
+                    // answer to that.
                     b":-2\r\n" => {}
                     b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', ..] => {
                         present.refused = true
@@ -372,7 +374,8 @@ impl World {
                         .content(key, now)
                         .is_reader(number, command.millis)
                 {
-                    // A writer's extension that comes after its downgrade is refused, and the entry is there.
+                    // A writer's extension that comes after its downgrade is refused, and the entry
+                    // is there.
                     present.denied_at[node] = Some(now);
                 }
             }
@@ -382,7 +385,8 @@ impl World {
                 if is_denial(reply) && present.deleted_at[node].is_none() {
                     present.denied_at[node] = Some(now);
                 }
-                // Whether it was there or not: what comes after this on another connection comes too late.
+                // Whether it was there or not: what comes after this on another connection comes
+                // too late.
                 if let [b':', ..] = reply {
                     present.deleted_at[node] = Some(now);
                 }
@@ -390,8 +394,8 @@ impl World {
         }
     }
 
-    /// A node has run a command about the second key of a set. By the rules the set goes by its first one, and a node
-    /// that has not the second denies the set.
+    /// A node has run a command about the second key of a set. By the rules the set goes by its
+    /// first one, and a node that has not the second denies the set.
     fn executed_on_shared_key(
         &mut self,
         (number, node): (usize, usize),
@@ -443,8 +447,8 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                // An entry whose time is over is as good as a plain key that is gone. The value of a fenced lock stays
-                // for the fence.
+                // An entry whose time is over is as good as a plain key that is gone. The value of
+                // a fenced lock stays for the fence.
                 for entry in node.content(key, self.now).live(millis) {
                     let token = &self.judge.tokens[entry.attempt];
                     let is_old = token.closed_at + SETTLED_AFTER / 2 < self.now;

@@ -1,11 +1,14 @@
-//! Simulated time and the coroutines that live in it: one of them runs at a time, and the seed determines which one.
+//! Simulated time and the coroutines that live in it: one of them runs at a time, and the seed
+//! determines which one.
 //!
-//! A task is a thread of a simulated client. It runs until it waits: for a lock, a notification, a poll, a channel, or
-//! time. When no task can run, time moves on to the next event. Coroutines are shuttle's, which has safe ones; none of
-//! its scheduling is used, because never more than one of them can run.
+//! A task is a thread of a simulated client. It runs until it waits: for a lock, a notification, a
+//! poll, a channel, or time. When no task can run, time moves on to the next event. Coroutines are
+//! shuttle's, which has safe ones; none of its scheduling is used, because never more than one of
+//! them can run.
 //!
-//! A client that is paused runs none of its tasks. A client that is gone runs all of them to their end, in a world of
-//! its own: its waits cost no time, and nothing that it sends arrives. So is every client when the run is over.
+//! A client that is paused runs none of its tasks. A client that is gone runs all of them to their
+//! end, in a world of its own: its waits cost no time, and nothing that it sends arrives. So is
+//! every client when the run is over.
 
 use crate::world::{Event, World};
 use crossbeam_channel::{Receiver, TryRecvError};

@@ -1,12 +1,13 @@
-//! What keys and their values contain: which lock a key is of, which attempts have an entry there, and until when. All
-//! of it is read here and not by the library.
+//! What keys and their values contain: which lock a key is of, which attempts have an entry there,
+//! and until when. All of it is read here and not by the library.
 
 use crate::algorithm::kind::Access;
 use crate::machine::Node;
 use crate::plan::SHARED_KEY;
 use crate::waits::SHARED;
 
-/// What the numbers of locks begin with: one name has a lock of each kind. Each slot of a semaphore is a lock.
+/// What the numbers of locks begin with: one name has a lock of each kind. Each slot of a semaphore
+/// is a lock.
 pub(crate) const FENCED: usize = 100;
 pub(crate) const READ_WRITE: usize = 200;
 pub(crate) const SLOT: usize = 300;
@@ -17,7 +18,8 @@ pub(crate) const SLOTS: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) attempt: usize,
-    /// In milliseconds of its node's clock, the last one that counts; none where the key expires with it.
+    /// In milliseconds of its node's clock, the last one that counts; none where the key expires
+    /// with it.
     pub(crate) until: Option<u64>,
     pub(crate) access: Access,
 }
@@ -87,7 +89,8 @@ pub(crate) fn attempt_of(token: &[u8]) -> Option<usize> {
         .map(|beginning| beginning >> 1)
 }
 
-/// What a token begins with. Its last bit is set: what is made of it in the library leaves that out.
+/// What a token begins with. Its last bit is set: what is made of it in the library leaves that
+/// out.
 pub(crate) fn beginning(attempt: usize) -> [u8; 8] {
     (attempt as u64 * 2 + 1).to_be_bytes()
 }
@@ -140,7 +143,8 @@ impl Node {
             .unwrap_or_default()
     }
 
-    /// For how long a key goes on to be of this attempt, in true time; none when it is not, or not for that.
+    /// For how long a key goes on to be of this attempt, in true time; none when it is not, or not
+    /// for that.
     pub(crate) fn time_left(
         &self,
         key: &[u8],

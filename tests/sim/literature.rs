@@ -1,13 +1,16 @@
-//! Beyond the bounds: what must go wrong according to the literature does go wrong here, and is found.
+//! Beyond the bounds: what must go wrong according to the literature does go wrong here, and is
+//! found.
 //!
-//! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail, each outside of what
-//! the library promises; each is found within a number of seeds, and made small enough to be read. Run them with `cargo
-//! test --release -p sim literature -- --nocapture` to see the traces.
+//! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail,
+//! each outside of what the library promises; each is found within a number of seeds, and made
+//! small enough to be read. Run them with `cargo test --release -p sim literature -- --nocapture`
+//! to see the traces.
 //!
-//! Where there is a remedy, the same plan with it is clean, on as many seeds as show the failure without: [`cured_by`].
-//! So far: the lease clock against sleep, a larger `drift_factor` against clocks that disagree, and the guard against
-//! restarts where nodes forget. Nothing in a lock library helps against evictions, clocks of nodes that jump, and late
-//! writes, but fences that the resource checks.
+//! Where there is a remedy, the same plan with it is clean, on as many seeds as show the failure
+//! without: [`cured_by`]. So far: the lease clock against sleep, a larger `drift_factor` against
+//! clocks that disagree, and the guard against restarts where nodes forget. Nothing in a lock
+//! library helps against evictions, clocks of nodes that jump, and late writes, but fences that the
+//! resource checks.
 //!
 //! To be added with what closes them: fences in [`a_client_that_stands_still_writes_too_late`], as
 //! `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
@@ -23,8 +26,8 @@ const ENOUGH: u64 = 20_000;
 /// Seeds that a plan is run on without its remedy, and with it.
 const COMPARED: u64 = 300;
 
-/// Looks for a run that breaks a rule, from a seed on that has been known to, and makes it small. A changed library
-/// draws other numbers, and needs another seed.
+/// Looks for a run that breaks a rule, from a seed on that has been known to, and makes it small. A
+/// changed library draws other numbers, and needs another seed.
 fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
     let campaign = Campaign::run_until(known, ENOUGH, bounds, rule);
     let finding = campaign
@@ -49,8 +52,8 @@ fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
     plan
 }
 
-/// Runs a plan that breaks a rule on many seeds, and then with its remedy: without it some must break the rule, with it
-/// none may break any.
+/// Runs a plan that breaks a rule on many seeds, and then with its remedy: without it some must
+/// break the rule, with it none may break any.
 fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
     let broken = |plan: &Plan| {
         let seeds = (0..COMPARED).map(|step| plan.seed.wrapping_add(step));
@@ -88,8 +91,8 @@ fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
     assert!(with.is_empty(), "{with:?}");
 }
 
-/// A machine sleeps, and the clock that leases are reckoned by sleeps as well: its lease is not over when its keys are.
-/// The library's own clock goes on.
+/// A machine sleeps, and the clock that leases are reckoned by sleeps as well: its lease is not
+/// over when its keys are. The library's own clock goes on.
 #[test]
 fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
     let plan = find(Bounds::SteadyClock, "exclusion", 240);
@@ -103,8 +106,8 @@ fn a_machine_that_sleeps_relies_on_a_lock_that_is_gone() {
     });
 }
 
-/// A restarted node that has lost its data grants the lock a second time: A, B and C held; C forgets; C, D and E
-/// taken.
+/// A restarted node that has lost its data grants the lock a second time: A, B and C held; C
+/// forgets; C, D and E taken.
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
     let plan = find(Bounds::Amnesia, "exclusion", 352);
@@ -149,8 +152,8 @@ fn clocks_that_run_too_differently_end_a_lock_early() {
     cured_by(&plan, "exclusion", |plan| plan.drift_factor = 500);
 }
 
-/// Where two clients hold a lock at once because of clocks, their fences still differ, and the one that began later has
-/// the greater one.
+/// Where two clients hold a lock at once because of clocks, their fences still differ, and the one
+/// that began later has the greater one.
 #[test]
 fn fences_grow_beyond_every_bound_of_time() {
     for bounds in [Bounds::ClockJumps, Bounds::SteadyClock, Bounds::WildClocks] {
@@ -181,9 +184,9 @@ fn fences_grow_beyond_every_bound_of_time() {
     }
 }
 
-/// Kleppmann again: a client checks its lease, stops for too long, and writes when another client holds the
-/// lock. No lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too
-/// late.
+/// Kleppmann again: a client checks its lease, stops for too long, and writes when another client
+/// holds the lock. No lease, however it is kept, can prevent that; only the resource itself can, by
+/// refusing writes that come too late.
 #[test]
 fn a_client_that_stands_still_writes_too_late() {
     let plan = find(Bounds::Writes, "late write", 70);

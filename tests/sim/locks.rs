@@ -1,5 +1,5 @@
-//! The locks that threads take: plain ones, fenced, fair, of several resources, to read and to write, and permits. And
-//! what they hold then.
+//! The locks that threads take: plain ones, fenced, fair, of several resources, to read and to
+//! write, and permits. And what they hold then.
 
 use crate::algorithm::kind::Access;
 use crate::algorithm::lease::OwnerToken;
@@ -53,7 +53,8 @@ impl Sort {
         matches!(self, Sort::Fenced | Sort::FencedFair | Sort::FencedWrite)
     }
 
-    /// The number of its lock, by the number of the name. For a permit, the number of its first slot.
+    /// The number of its lock, by the number of the name. For a permit, the number of its first
+    /// slot.
     pub(crate) fn resource(self, name: usize) -> usize {
         match self {
             Sort::Plain | Sort::Fair | Sort::Set => name,

@@ -1,7 +1,8 @@
 //! Nodes that lose what they have, drawn for plans in which clients look at what nodes remember.
 //!
-//! A node comes back empty, or with a copy of its data from any time before. A replica that lags becomes the master. A
-//! node is flushed, or is the replica of another one for a while, and its process goes on.
+//! A node comes back empty, or with a copy of its data from any time before. A replica that lags
+//! becomes the master. A node is flushed, or is the replica of another one for a while, and its
+//! process goes on.
 
 use crate::events::extension::ExtendOutcome;
 use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, Plan, SECOND};
@@ -32,8 +33,8 @@ impl Way {
     ];
 }
 
-/// Draws losses for one plan in three, and programs that begin at any time. From a generator of its own, so that no
-/// other number changes.
+/// Draws losses for one plan in three, and programs that begin at any time. From a generator of its
+/// own, so that no other number changes.
 pub(crate) fn draw(plan: &mut Plan) {
     let random = &mut Random::new(plan.seed ^ 0x006c_6f73_7365_7300);
     if !plan.is_protected() || !random.once_in(3) {
@@ -98,7 +99,8 @@ pub(crate) fn lose(
 }
 
 impl Plan {
-    /// Whether a loss of data is part of what the library promises to survive: nodes are noted, and clients wait.
+    /// Whether a loss of data is part of what the library promises to survive: nodes are noted, and
+    /// clients wait.
     pub(crate) fn is_protected(&self) -> bool {
         self.bounds == Bounds::Kept && self.restart_policy != RestartPolicy::Off
     }
@@ -132,8 +134,8 @@ impl Plan {
     }
 }
 
-/// Two programs begin at once. When the one whose locks last longer has a lock, every node knows of that, also where
-/// the other one was quicker.
+/// Two programs begin at once. When the one whose locks last longer has a lock, every node knows of
+/// that, also where the other one was quicker.
 #[test]
 fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
     const OVERLOOKED: &str = "a node that does not know the longest time to live";
@@ -170,8 +172,9 @@ fn a_longer_time_to_live_is_known_everywhere_before_a_lock_is_taken() {
     }
 }
 
-/// Two of three nodes are flushed, and report it first. The call that they end leaves, and no thread reads what the
-/// third one replies: it has kept its locks, and the next call finds that out before it judges the others.
+/// Two of three nodes are flushed, and report it first. The call that they end leaves, and no
+/// thread reads what the third one replies: it has kept its locks, and the next call finds that out
+/// before it judges the others.
 #[test]
 fn a_reply_that_no_thread_has_read_is_no_late_one() {
     for seed in 0..20 {
@@ -207,8 +210,9 @@ fn a_reply_that_no_thread_has_read_is_no_late_one() {
     }
 }
 
-/// Two of three nodes are near, and a call has its quorum before the third one replies. That one is noted all the same,
-/// soon after the call: where the program trusts every node, and where the third node was flushed.
+/// Two of three nodes are near, and a call has its quorum before the third one replies. That one is
+/// noted all the same, soon after the call: where the program trusts every node, and where the
+/// third node was flushed.
 #[test]
 fn nodes_are_noted_though_no_call_waits_for_it() {
     const UNNOTED: &str = "a node without a note";

@@ -74,7 +74,8 @@ impl Clock for MachineClock {
     }
 }
 
-/// The library's lease clock of a client, read without losing any time. Not inside [`kernel::with`].
+/// The library's lease clock of a client, read without losing any time. Not inside
+/// [`kernel::with`].
 pub(crate) fn lease_time(client: usize) -> LeaseTime {
     if let Some(time) = kernel::with(|world| world.naive_time(client)) {
         return time;
@@ -233,8 +234,8 @@ impl World {
     }
 }
 
-/// Something that has arrived on a connection: bytes, and when they were written, or nothing, when the client has
-/// closed.
+/// Something that has arrived on a connection: bytes, and when they were written, or nothing, when
+/// the client has closed.
 struct Arrival {
     connection: usize,
     content: Option<(Vec<u8>, u64)>,
@@ -295,7 +296,8 @@ impl Node {
         EPOCH.saturating_add_signed(nanos.div_euclid(1_000_000))
     }
 
-    /// For how long it is not later than then by the node's clock, in true time: through the whole of that millisecond.
+    /// For how long it is not later than then by the node's clock, in true time: through the whole
+    /// of that millisecond.
     pub(crate) fn true_time_until(&self, deadline: u64, now: u64) -> Option<i64> {
         let end = (i128::from(deadline) + 1 - i128::from(EPOCH)) * 1_000_000;
         let left = end - i128::from(at_rate(now, self.rate)) - i128::from(self.offset);

@@ -1,12 +1,13 @@
-//! A deterministic simulator: many clients against many nodes, in one thread, on simulated time, under every fault
-//! there is.
+//! A deterministic simulator: many clients against many nodes, in one thread, on simulated time,
+//! under every fault there is.
 //!
 //! # What is real
-//! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, driver,
-//! nodes, connections, rounds, all of `protocol/`. Its files are compiled here a second time, as modules of this crate,
-//! and only what touches the operating system has a substitute (`os/`): locks and threads, the byte stream, poll, the
-//! wake-up, waits, entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a
-//! coroutine. The nodes are the library's own embedded store, which answers as real servers do
+//! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread,
+//! engine, driver, nodes, connections, rounds, all of `protocol/`. Its files are compiled here a
+//! second time, as modules of this crate, and only what touches the operating system has a
+//! substitute (`os/`): locks and threads, the byte stream, poll, the wake-up, waits, entropy. The
+//! lease clock is real as well, and reads simulated clocks. A thread of a client is a coroutine.
+//! The nodes are the library's own embedded store, which answers as real servers do
 //! (`tests/it/embedded_vs_real.rs`).
 //!
 //! Not here: host names, Unix sockets, `fork`, leases that are handed over as text.
@@ -20,23 +21,27 @@
 //!      ▲           ▲          ▲          ▲
 //!      └───────────┴─ kernel ─┴─ world ──┘◄── nemesis: strikes, heals
 //! ```
-//! 1. [`plan`] draws everything from the seed before anything happens. Whole kinds of faults are off, others frequent.
-//! 2. While faults happen, [`workload`] takes, holds, extends and releases locks in every way; [`nemesis`] injects
-//!    them; threads are interrupted and processes paused between any two steps that could matter: clock readings,
-//!    system calls, mutexes.
-//! 3. Then all faults end. Every client must get the lock once more, and nothing may be left behind.
-//! 4. [`judge`] and [`holds`] know the specification and what really happened at the nodes, and nothing of how the
-//!    library works. The table of their rules is in [`judge`].
+//! 1. [`plan`] draws everything from the seed before anything happens. Whole kinds of faults are
+//!    off, others frequent.
+//! 2. While faults happen, [`workload`] takes, holds, extends and releases locks in every way;
+//!    [`nemesis`] injects them; threads are interrupted and processes paused between any two steps
+//!    that could matter: clock readings, system calls, mutexes.
+//! 3. Then all faults end. Every client must get the lock once more, and nothing may be left
+//!    behind.
+//! 4. [`judge`] and [`holds`] know the specification and what really happened at the nodes, and
+//!    nothing of how the library works. The table of their rules is in [`judge`].
 //!
 //! # Within the bounds, and beyond
-//! Within: all kinds of locks on one name, messages lost, late, repeated and forged, queues deleted, and those stopped
-//! or killed that are first; clocks that differ by less than `drift_factor`, wall clocks of clients set at will and
-//! those of nodes set back, nodes that crash and keep their data, hang, run out of memory, load, turn into replicas,
-//! refuse writes, are busy with a script; messages late, lost, cut, blocked in one direction, connections half-open;
-//! clients paused, asleep, killed, and begun at any time. Where clients look at what nodes remember: nodes that lose
-//! what they have in any way ([`losses`]), and have their clocks set forward then. There no rule may ever be broken,
-//! but for what the design leaves open ([`memory`]). Beyond, [`literature`] must find what is known to go wrong.
-//! [`planting`] shows that the rules find planted faults.
+//! Within: all kinds of locks on one name, messages lost, late, repeated and forged, queues
+//! deleted, and those stopped or killed that are first; clocks that differ by less than
+//! `drift_factor`, wall clocks of clients set at will and those of nodes set back, nodes that crash
+//! and keep their data, hang, run out of memory, load, turn into replicas, refuse writes, are busy
+//! with a script; messages late, lost, cut, blocked in one direction, connections half-open;
+//! clients paused, asleep, killed, and begun at any time. Where clients look at what nodes
+//! remember: nodes that lose what they have in any way ([`losses`]), and have their clocks set
+//! forward then. There no rule may ever be broken, but for what the design leaves open
+//! ([`memory`]). Beyond, [`literature`] must find what is known to go wrong. [`planting`] shows
+//! that the rules find planted faults.
 //!
 //! # How to use it
 //! ```text
@@ -50,10 +55,11 @@
 //! ```
 //!
 //! # When the library changes
-//! The layers above `os/` are included as folders: a new file there is found by itself. A new call to the system goes
-//! into the library's `os/`, and its substitute here into `os/`, with the names that the layers above use and no more.
-//! New arguments of `Engine`, `Client` and `Settings` are filled in by [`clients`]. [`judge`] is given new
-//! commands in `executed`. Unit tests of the files that are included run here as well, without a simulation.
+//! The layers above `os/` are included as folders: a new file there is found by itself. A new call
+//! to the system goes into the library's `os/`, and its substitute here into `os/`, with the names
+//! that the layers above use and no more. New arguments of `Engine`, `Client` and `Settings` are
+//! filled in by [`clients`]. [`judge`] is given new commands in `executed`. Unit tests of the files
+//! that are included run here as well, without a simulation.
 
 #![allow(missing_docs, unreachable_pub, dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
@@ -112,7 +118,8 @@ const SLICE: u64 = if cfg!(debug_assertions) { 50 } else { 1000 };
 /// Lines of a trace that are shown.
 const PAGE: usize = 120;
 
-/// The main test: within its bounds, the library breaks no rule. Which seeds are run depends on the commit.
+/// The main test: within its bounds, the library breaks no rule. Which seeds are run depends on the
+/// commit.
 #[test]
 fn within_the_bounds_no_rule_is_broken() {
     let first = number_from("QUORUMLOCK_SIM_SEED").unwrap_or_else(campaign::seed_of_commit);

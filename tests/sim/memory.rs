@@ -1,5 +1,5 @@
-//! The rules about nodes that lose what they have, and about the notes that are stored at nodes. They know what was
-//! lost, and not what is noted.
+//! The rules about nodes that lose what they have, and about the notes that are stored at nodes.
+//! They know what was lost, and not what is noted.
 //!
 //! What stays open by design is not judged:
 //!
@@ -288,8 +288,8 @@ impl World {
             && self.judge.holds.iter().filter(is_past).any(has_kept)
     }
 
-    /// When the nodes of a lock are noted. A program that trusts every node does not wait for that: it goes on with a
-    /// call after the time of late nodes.
+    /// When the nodes of a lock are noted. A program that trusts every node does not wait for that:
+    /// it goes on with a call after the time of late nodes.
     fn noted_by(&self, hold: &Hold) -> Option<u64> {
         let late = hold.since + self.plan.node_timeout;
         let is_next = |token: &&Token| token.client == hold.client && token.drawn_at > late;
@@ -304,8 +304,8 @@ impl World {
         }
     }
 
-    /// A node has granted a lock. It may have lost others since it was looked at: by design, for one second. A strict
-    /// client looks behind each vote.
+    /// A node has granted a lock. It may have lost others since it was looked at: by design, for
+    /// one second. A strict client looks behind each vote.
     pub(crate) fn granted(&mut self, command: &Command<'_>, number: usize) {
         let client = self.connections[command.connection].client;
         if self.plan.policy(client) == RestartPolicy::Strict {

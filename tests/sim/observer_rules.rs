@@ -1,8 +1,9 @@
 //! The rule about observers: each event is reported once, and as it was.
 //!
-//! Some clients have an observer. Most are quick: while they are called, nothing else runs. Some take a while for each
-//! event, so that more happens than one thread can deliver; then no call may deliver more than its share. Locks are
-//! distinguished by their keys, of which each call for a lock has one of its own here.
+//! Some clients have an observer. Most are quick: while they are called, nothing else runs. Some
+//! take a while for each event, so that more happens than one thread can deliver; then no call may
+//! deliver more than its share. Locks are distinguished by their keys, of which each call for a
+//! lock has one of its own here.
 
 use crate::call_rules::ReportedCall;
 use crate::events::event::{Event, LossReason};
@@ -90,7 +91,8 @@ impl Listener {
                     self.acquired(name);
                 }
             }
-            // The watchdog may be ahead of the thread that has taken the lock, and is about to report it.
+            // The watchdog may be ahead of the thread that has taken the lock, and is about to
+            // report it.
             Event::Extended {
                 name,
                 is_automatic: false,
@@ -327,7 +329,8 @@ impl World {
         lock
     }
 
-    /// A call for the lock fails, because the lease of the lock that it took has ended: it has dropped the lock.
+    /// A call for the lock fails, because the lease of the lock that it took has ended: it has
+    /// dropped the lock.
     pub(crate) fn reported_lost_in_call(&mut self) {
         if let Some(lock) = self.reports.latest.remove(&self.current_task()) {
             self.reports.locks[lock].left = Some((self.now, Some(true)));

@@ -1,9 +1,9 @@
-//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every fault, before it
-//! begins.
+//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every
+//! fault, before it begins.
 //!
-//! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing
-//! but resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
-//! [`draw`] draws it, and [`faults`] has the kinds of faults.
+//! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that
+//! some runs are nothing but resets and others nothing but pauses. All of a plan is there to be
+//! read, and to be made smaller. [`draw`] draws it, and [`faults`] has the kinds of faults.
 
 mod draw;
 mod faults;
@@ -25,15 +25,15 @@ pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 /// How long an entry in front may let others wait, in milliseconds.
 pub(crate) const PLACE_LEASE: u64 = 1_000;
 
-/// What every lock of two resources has besides its own: so two of them exclude each other, and a node may have set the
-/// one key and refuse the other.
+/// What every lock of two resources has besides its own: so two of them exclude each other, and a
+/// node may have set the one key and refuse the other.
 pub(crate) const SHARED_KEY: &str = "x";
 
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// What the library promises to stand. That nodes lose their data is part of it where clients look at what nodes
-    /// remember, or are strict about restarts.
+    /// What the library promises to stand. That nodes lose their data is part of it where clients
+    /// look at what nodes remember, or are strict about restarts.
     Kept,
     /// Nodes also come back without their data, and no client minds.
     Amnesia,
@@ -63,7 +63,8 @@ pub(crate) struct Plan {
     /// By client and node.
     pub(crate) paths: Vec<PathPlan>,
     pub(crate) resources: u64,
-    /// Whether the locks have fences, or most writers of read-write locks. Then all nodes have scripts.
+    /// Whether the locks have fences, or most writers of read-write locks. Then all nodes have
+    /// scripts.
     pub(crate) is_fenced: bool,
     /// Whether locks of all kinds are taken, where every node has scripts.
     pub(crate) is_mixed: bool,
@@ -82,13 +83,14 @@ pub(crate) struct Plan {
     /// Times to live, in milliseconds.
     pub(crate) ttls: Vec<u64>,
     pub(crate) node_timeout: u64,
-    /// While faults strike, one packet in so many is lost, and one in so many comes later by up to a span; zero is
-    /// none.
+    /// While faults strike, one packet in so many is lost, and one in so many comes later by up to
+    /// a span; zero is none.
     pub(crate) loss: u64,
     pub(crate) straggling: u64,
     pub(crate) longest_straggling: u64,
-    /// Longest by which one connection of a node lags behind its others, each way, as where several threads of a server
-    /// read and write; zero is not at all. It goes on when the faults have ended.
+    /// Longest by which one connection of a node lags behind its others, each way, as where several
+    /// threads of a server read and write; zero is not at all. It goes on when the faults have
+    /// ended.
     pub(crate) skew: u64,
     /// What becomes of published releases.
     pub(crate) hints: HintPlan,
@@ -112,7 +114,8 @@ pub(crate) struct Plan {
     pub(crate) extension_rarity: u64,
     /// Most that threads wait between locks.
     pub(crate) idle: u64,
-    /// Longest that a thread does not look at a lock whose lease is about to end; zero is as long as it likes.
+    /// Longest that a thread does not look at a lock whose lease is about to end; zero is as long
+    /// as it likes.
     pub(crate) attention: u64,
     /// About how long a thread leaves a lock alone that it holds; zero is as long as it likes.
     pub(crate) stride: u64,
@@ -144,8 +147,8 @@ pub(crate) struct ClientPlan {
     /// Whether its steady clock goes on while the machine sleeps.
     pub(crate) counts_sleep: bool,
     pub(crate) is_observed: bool,
-    /// How long its observer takes for one event. A client whose observer takes any time has many threads, most of
-    /// which take locks and drop them as fast as they can.
+    /// How long its observer takes for one event. A client whose observer takes any time has many
+    /// threads, most of which take locks and drop them as fast as they can.
     pub(crate) callback: u64,
     pub(crate) threads: usize,
     /// When its program starts.
@@ -193,7 +196,8 @@ impl Plan {
         self.longest_ttl() + 16 * SECOND + threads * SECOND
     }
 
-    /// When the judge looks for the first time: before keys with a long time to live have gone by themselves.
+    /// When the judge looks for the first time: before keys with a long time to live have gone by
+    /// themselves.
     pub(crate) fn first_look(&self) -> u64 {
         self.fault_time + SETTLED_AFTER
     }
@@ -208,8 +212,8 @@ impl Plan {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
     }
 
-    /// The locks that threads take, each as often as it is in here. All kinds run together on one name, or those that
-    /// share a key.
+    /// The locks that threads take, each as often as it is in here. All kinds run together on one
+    /// name, or those that share a key.
     pub(crate) fn sorts(&self) -> Vec<Sort> {
         use Sort::{Fair, Fenced, FencedFair, FencedWrite, Permit, Plain, Read, Set, Write};
         let mut sorts = match (self.is_fenced, self.is_read_write) {
@@ -284,7 +288,8 @@ impl Plan {
                 .unwrap_or(0)
     }
 
-    /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.
+    /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and
+    /// [`hints`](Plan::hints) say.
     pub(crate) fn is_calm(&self) -> bool {
         self.faults.is_empty() && self.is_prompt()
     }

@@ -1,7 +1,8 @@
 //! Plants each fault of [`mutants`] in a copy of the library, to see the simulator find it.
 //!
-//! `cargo test --release -p sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
-//! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` is how many seeds to try.
+//! `cargo test --release -p sim planted -- --ignored --nocapture` prints the table. The tree itself
+//! is not touched. `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and
+//! `QUORUMLOCK_SIM_SEEDS` is how many seeds to try.
 
 use crate::mutants::{self, Mutant};
 use std::fs;

@@ -1,8 +1,10 @@
-//! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
+//! Circumstances that independent draws rarely bring together, and that certain faults of a library
+//! need to show.
 //!
-//! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is
-//! held, and a release between the two. Eleven seeds of twelve are steered: a profile sets such circumstances and
-//! leaves the rest of the plan as drawn. [`planting`](crate::planting) shows what each profile is for.
+//! A fault can need three unlikely things at once: a long time to live, a node that crashes twice
+//! while one lock is held, and a release between the two. Eleven seeds of twelve are steered: a
+//! profile sets such circumstances and leaves the rest of the plan as drawn.
+//! [`planting`](crate::planting) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
 //! |---|---|---|
@@ -35,7 +37,8 @@ const SPREAD: u64 = 12;
 const BOTH: [bool; 2] = [true, true];
 const REPLIES: [bool; 2] = [false, true];
 
-/// Applies the profile of the plan's seed, if it has one. Draws from a generator of its own: no other number changes.
+/// Applies the profile of the plan's seed, if it has one. Draws from a generator of its own: no
+/// other number changes.
 pub(crate) fn steer(plan: &mut Plan) {
     if plan.bounds == Bounds::Writes {
         return paused_writers(plan, &mut Random::new(plan.seed));
@@ -251,8 +254,8 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     plan.clients
         .iter_mut()
         .for_each(|client| client.holds_on = true);
-    // Instead of being restarted, nodes are replicas of an empty master for a while, which a client that connects later
-    // cannot see.
+    // Instead of being restarted, nodes are replicas of an empty master for a while, which a client
+    // that connects later cannot see.
     let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
     if demotes {
         plan.is_fenced = false;
@@ -295,8 +298,8 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     }
 }
 
-/// Most nodes lose what they have, one after the other or at once, while locks are held; but for now and then, one has
-/// kept it. Programs begin then that have met no node.
+/// Most nodes lose what they have, one after the other or at once, while locks are held; but for
+/// now and then, one has kept it. Programs begin then that have met no node.
 fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 3, 5], &[2, 3, 4]);
     plan.restart_policy = if random.once_in(4) {
@@ -395,8 +398,8 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
     }
 }
 
-/// Nothing fails, so that every release must reach its node. Keys live for longer than the run takes to look for what
-/// is left.
+/// Nothing fails, so that every release must reach its node. Keys live for longer than the run
+/// takes to look for what is left.
 fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
@@ -406,8 +409,8 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
         delay: 2 * MILLISECOND,
         jitter: MILLISECOND,
     });
-    // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a client that quits
-    // waits.
+    // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a
+    // client that quits waits.
     plan.window = random.pick(&[300, 1000]);
     plan.resources = 3;
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
@@ -417,8 +420,8 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
         .for_each(|client| client.is_observed = false);
 }
 
-/// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to look for what is
-/// left.
+/// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to
+/// look for what is left.
 fn refused_releases(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
@@ -487,8 +490,8 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
     }
 }
 
-/// The observer is slower than events come: five threads take a lock each and drop it as fast as they can. Not for
-/// long, so that it can catch up afterwards.
+/// The observer is slower than events come: five threads take a lock each and drop it as fast as
+/// they can. Not for long, so that it can catch up afterwards.
 fn slow_observer(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[1, 2]);
     plan.clients
@@ -502,8 +505,8 @@ fn slow_observer(plan: &mut Plan, random: &mut Random) {
     plan.is_fenced = false;
 }
 
-/// Nothing fails, so that all that a waiter does depends on what becomes of published releases. With three clients or
-/// more, one neither publishes nor subscribes.
+/// Nothing fails, so that all that a waiter does depends on what becomes of published releases.
+/// With three clients or more, one neither publishes nor subscribes.
 fn lost_hints(plan: &mut Plan, random: &mut Random) {
     let skew = random.magnitude(10_000, plan.node_timeout / 8);
     let hints = HintPlan::draw(random);
@@ -546,7 +549,8 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
     }
 }
 
-/// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.
+/// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with
+/// the profile.
 fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize]) {
     let node = plan.nodes[0].clone();
     let client = plan.clients[0].clone();

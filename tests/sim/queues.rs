@@ -1,5 +1,5 @@
-//! What the judge knows of the queues of those that wait: whose entry is whose, which call has one, and which are left.
-//! It reads commands and keys by itself.
+//! What the judge knows of the queues of those that wait: whose entry is whose, which call has one,
+//! and which are left. It reads commands and keys by itself.
 //!
 //! ```text
 //!   key of a queue    quorumlock-queue: and the key of the lock; of permits, quorumlock-queue:quorumlock-permits:NAME
@@ -196,7 +196,8 @@ impl World {
         });
     }
 
-    /// A message that a stranger may forge: for a call that waits, holds the lock, or has ended, which is likelier.
+    /// A message that a stranger may forge: for a call that waits, holds the lock, or has ended,
+    /// which is likelier.
     pub(crate) fn forged(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
         let count = self.judge.queues.seen.len();
         let place = (count > 0).then(|| self.random.index(count))?;
@@ -271,8 +272,9 @@ impl World {
             .any(|index| self.connections[index].is_subscriber)
     }
 
-    /// When all calls have returned, a living client has no entry. One on a node where the client has no subscriber
-    /// connection counts as dead: it may stay until a call finds it in front, or the queue ends.
+    /// When all calls have returned, a living client has no entry. One on a node where the client
+    /// has no subscriber connection counts as dead: it may stay until a call finds it in front, or
+    /// the queue ends.
     pub(crate) fn look_for_entries(&mut self) {
         let mut left = None;
         for node in 0..self.nodes.len() {

@@ -11,7 +11,8 @@ impl Random {
         random
     }
 
-    /// A generator of its own for one purpose, so that what is drawn there changes nothing elsewhere.
+    /// A generator of its own for one purpose, so that what is drawn there changes nothing
+    /// elsewhere.
     pub(crate) fn fork(&mut self, purpose: u64) -> Random {
         Random::new(self.next() ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }

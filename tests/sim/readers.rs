@@ -1,6 +1,7 @@
-//! The rules about the keys of read-write locks: a command changes the entry of its own attempt, and no other one
-//! before its end. It makes no reader a writer, and extends nothing that has ended. The last number that a writer was
-//! given stays for as long as it was to be kept, and never becomes smaller; so long lasts the key.
+//! The rules about the keys of read-write locks: a command changes the entry of its own attempt,
+//! and no other one before its end. It makes no reader a writer, and extends nothing that has
+//! ended. The last number that a writer was given stays for as long as it was to be kept, and never
+//! becomes smaller; so long lasts the key.
 
 use crate::algorithm::kind::Access;
 use crate::judge::{self, Action, Command};
@@ -83,7 +84,8 @@ pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
 }
 
 impl World {
-    /// The clock of a node is set: a key that had ended, and was not deleted yet, exists again if it is set back.
+    /// The clock of a node is set: a key that had ended, and was not deleted yet, exists again if
+    /// it is set back.
     pub(crate) fn read_entries_again(&mut self, node: usize) {
         for ((_, key), before) in self
             .judge

@@ -1,8 +1,10 @@
-//! How soon a lock can be had when nodes are well again: against the same clients and nodes without any fault.
+//! How soon a lock can be had when nodes are well again: against the same clients and nodes without
+//! any fault.
 //!
-//! A client that asks failing nodes less often must ask them normally again in the end. Machines that are switched off
-//! in the middle of a request and come back are the worst case: their old connections are gone, nothing on the wire
-//! shows it, and only a node that is asked once more answers with a reset.
+//! A client that asks failing nodes less often must ask them normally again in the end. Machines
+//! that are switched off in the middle of a request and come back are the worst case: their old
+//! connections are gone, nothing on the wire shows it, and only a node that is asked once more
+//! answers with a reset.
 
 use crate::campaign::run;
 use crate::hints::HintPlan;
@@ -193,8 +195,8 @@ fn two_attempts() {
     });
 }
 
-/// Connecting takes a round trip, and so does the attempt: each has the node timeout. Only nodes that are farther away
-/// than that cannot be locked on.
+/// Connecting takes a round trip, and so does the attempt: each has the node timeout. Only nodes
+/// that are farther away than that cannot be locked on.
 #[test]
 fn an_attempt_that_has_to_connect_first_has_time_for_that() {
     for (node_timeout, round_trip, wins) in [
@@ -230,8 +232,8 @@ fn an_attempt_that_has_to_connect_first_has_time_for_that() {
     }
 }
 
-/// A subscriber connection to a node that is far has nothing to read when it has just been made. That is not its end:
-/// releases are received, and connections are made once, not again and again.
+/// A subscriber connection to a node that is far has nothing to read when it has just been made.
+/// That is not its end: releases are received, and connections are made once, not again and again.
 #[test]
 fn notifications_of_far_nodes_are_received() {
     for seed in 0..SEEDS / 5 {

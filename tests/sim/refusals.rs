@@ -1,5 +1,5 @@
-//! Conditions in which a server refuses requests and that the embedded store does not know, with the texts of real
-//! servers.
+//! Conditions in which a server refuses requests and that the embedded store does not know, with
+//! the texts of real servers.
 
 use quorumlock::embedded::Condition;
 use quorumlock::embedded::ServerKind;
@@ -16,7 +16,8 @@ pub(crate) enum Refusal {
     NoReplicas,
 }
 
-/// What a replica replies to a write. The store puts it where a server puts each error of a write, in a script as well.
+/// What a replica replies to a write. The store puts it where a server puts each error of a write,
+/// in a script as well.
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Refusal {
@@ -45,7 +46,8 @@ impl Refusal {
         }
     }
 
-    /// The reply to a command that the server does not run in this condition; none to one that it runs.
+    /// The reply to a command that the server does not run in this condition; none to one that it
+    /// runs.
     pub(crate) fn reply(
         self,
         flavour: ServerKind,

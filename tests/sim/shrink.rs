@@ -1,8 +1,9 @@
 //! Makes a plan that breaks a rule smaller, for as long as the rule is still broken.
 //!
-//! Everything random in a run comes from one generator, so whatever is left out shuffles the rest. Each smaller plan is
-//! therefore tried with several seeds. The final plan has only what it takes: the faults, clients and nodes without
-//! which the rule holds, and of all seeds that were tried the one with the shortest trace.
+//! Everything random in a run comes from one generator, so whatever is left out shuffles the rest.
+//! Each smaller plan is therefore tried with several seeds. The final plan has only what it takes:
+//! the faults, clients and nodes without which the rule holds, and of all seeds that were tried the
+//! one with the shortest trace.
 
 use crate::campaign;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, Plan};
@@ -198,7 +199,8 @@ fn place_without(target: Target, gone: usize) -> Target {
     }
 }
 
-/// The faults as they are when clients and nodes have other numbers, without those of clients and nodes that are gone.
+/// The faults as they are when clients and nodes have other numbers, without those of clients and
+/// nodes that are gone.
 fn renumbered(
     faults: &[Fault],
     place: impl Fn((Target, Target)) -> (Target, Target),

@@ -54,8 +54,8 @@ impl Trace {
         page(&self.lines.iter().collect::<Vec<_>>(), most)
     }
 
-    /// The last lines, without those of attempts that the finding, which is the last line but for what ends the run,
-    /// does not name.
+    /// The last lines, without those of attempts that the finding, which is the last line but for
+    /// what ends the run, does not name.
     pub(crate) fn story(&self, most: usize) -> String {
         page(&self.story_lines(), most)
     }

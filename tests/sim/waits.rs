@@ -1,6 +1,6 @@
-//! Rules about waiting: a waiter asks in time when a lock is free, seldom while it is held, has its turn, and keeps its
-//! connections. They hold whatever becomes of published releases. The table of all rules is in
-//! [`judge`](crate::judge).
+//! Rules about waiting: a waiter asks in time when a lock is free, seldom while it is held, has its
+//! turn, and keeps its connections. They hold whatever becomes of published releases. The table of
+//! all rules is in [`judge`](crate::judge).
 
 use crate::algorithm::kind::Access;
 use crate::holds::Hold;
@@ -11,13 +11,15 @@ use crate::queues::Request;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest delay between attempts of a client without a queue, as all clients have it set, for clocks that differ.
+/// The longest delay between attempts of a client without a queue, as all clients have it set, for
+/// clocks that differ.
 const LONGEST_DELAY: u64 = 253 * MILLISECOND;
-/// A call in a queue asks at the latest when an entry in front may have let it wait for this long, and a millisecond
-/// later for each entry in front.
+/// A call in a queue asks at the latest when an entry in front may have let it wait for this long,
+/// and a millisecond later for each entry in front.
 const LONGEST_SLEEP: u64 = (PLACE_LEASE + 10) * MILLISECOND * 101 / 100;
-/// How often a call asks at most: at first, in each second, and for each time that the lock changes hands. Delays that
-/// are drawn between the shortest one and three times the last one may stay short for a long time.
+/// How often a call asks at most: at first, in each second, and for each time that the lock changes
+/// hands. Delays that are drawn between the shortest one and three times the last one may stay
+/// short for a long time.
 const FIRST_ATTEMPTS: u64 = 96;
 const ATTEMPTS_PER_SECOND: u64 = 24;
 const ATTEMPTS_PER_CHANGE: u64 = 4;
@@ -137,8 +139,9 @@ impl World {
         let limit = FIRST_ATTEMPTS
             + ATTEMPTS_PER_SECOND * (now - call.begun) / SECOND
             + ATTEMPTS_PER_CHANGE * nodes * call.changes;
-        // Of up to three nodes, one whose messages a stranger forges and one that lacks the holder's key are a quorum:
-        // each such message has a call ask. Those by fewer have it ask once in 10 ms, which doubles each time.
+        // Of up to three nodes, one whose messages a stranger forges and one that lacks the
+        // holder's key are a quorum: each such message has a call ask. Those by fewer have it ask
+        // once in 10 ms, which doubles each time.
         let is_limited = nodes > 3 || self.plan.hints.strays.is_none();
         let (client, resources, attempts, begun) = (
             call.client,
@@ -157,7 +160,8 @@ impl World {
         }
     }
 
-    /// The client's guard of a lock has gone: until now its threads waited for that, whatever nodes had lost.
+    /// The client's guard of a lock has gone: until now its threads waited for that, whatever nodes
+    /// had lost.
     pub(crate) fn waits_since_release(&mut self, client: usize, resource: usize) {
         self.waits.asked_at.insert((client, resource), self.now);
     }
@@ -188,9 +192,9 @@ impl World {
             .refuses_until = until;
     }
 
-    /// A node has run a take of a call that waits. A quorum that has stored the entry keeps its ticket a little later:
-    /// when the call has heard of it, and the others have stored it. While its client has no subscriber connection to a
-    /// node, the entry counts as dead there.
+    /// A node has run a take of a call that waits. A quorum that has stored the entry keeps its
+    /// ticket a little later: when the call has heard of it, and the others have stored it. While
+    /// its client has no subscriber connection to a node, the entry counts as dead there.
     pub(crate) fn note_seat(&mut self, command: &Command<'_>, request: &Request<'_>, reply: &[u8]) {
         let is_taken = request.verb == b"take"
             && request.stores
@@ -213,7 +217,8 @@ impl World {
         let Some(call) = self.waits.calls.get_mut(&task).filter(is_seated) else {
             return;
         };
-        // With fewer replies than a quorum in time, a call without a ticket leaves, and begins again.
+        // With fewer replies than a quorum in time, a call without a ticket leaves, and begins
+        // again.
         if request.proposes && call.stored_by.contains(&command.node) {
             call.stored_by.clear();
             call.seated_at = None;
@@ -225,8 +230,8 @@ impl World {
         }
     }
 
-    /// A node has run a take that removes what is in front, which may be alive: a call that the others of a quorum do
-    /// not keep has its place again when a quorum has stored it again.
+    /// A node has run a take that removes what is in front, which may be alive: a call that the
+    /// others of a quorum do not keep has its place again when a quorum has stored it again.
     pub(crate) fn note_challenge(&mut self, command: &Command<'_>) {
         let client = self.connections[command.connection].client;
         let majority = self.judge.majority;
@@ -282,7 +287,8 @@ impl World {
         .unwrap_or(0)
     }
 
-    /// A client has taken a lock, by a call that began then. That a set has its turn among many is not promised.
+    /// A client has taken a lock, by a call that began then. That a set has its turn among many is
+    /// not promised.
     pub(crate) fn note_change(&mut self, client: usize, taken: &[usize], token: usize, begun: u64) {
         let now = self.now;
         let in_turn = self.judge.tokens[token].in_turn;
@@ -316,8 +322,8 @@ impl World {
             } else {
                 call.overtaken += 1;
             }
-            // One without an entry may come between a release and the next one in the queue. Its own release tells the
-            // next one then, and for a second it asks in turn.
+            // One without an entry may come between a release and the next one in the queue. Its
+            // own release tells the next one then, and for a second it asks in turn.
             let seconds_waited = (now - seated_at) / SECOND + 2;
             let is_writer = call.access() == Access::Write;
             let is_wrong = call.overtaken_in_turn > 0 || call.overtaken > clients * seconds_waited;
@@ -367,8 +373,9 @@ impl World {
         }
     }
 
-    /// While no node has a key of the lock, the client that the thread belongs to asks again before its delay is over.
-    /// For a set, a thread does that is first in its client's queue for one of the keys.
+    /// While no node has a key of the lock, the client that the thread belongs to asks again before
+    /// its delay is over. For a set, a thread does that is first in its client's queue for one of
+    /// the keys.
     fn check_asked_in_time(&mut self, task: usize) {
         let now = self.now;
         let Some(call) = self.waits.calls.get(&task) else {
@@ -395,11 +402,11 @@ impl World {
         let asked_at = asked_at.flatten().max().unwrap_or(0);
         let waited = now - free_since.max(asked_at).max(call.begun);
         let limit = self.longest_delay(call);
-        // All others that have got the lock meanwhile were in front, or as few as the rule "in order" allows. Each time
-        // that it changes hands takes an attempt, of two round trips if the nodes were divided, or a node timeout. What
-        // is left is the time that lost messages, and holders whose lease ends, may cost: a challenge of the first
-        // entry and one more for what it brings back.
-        // A reader may be behind a writer that waits for other readers.
+        // All others that have got the lock meanwhile were in front, or as few as the rule "in
+        // order" allows. Each time that it changes hands takes an attempt, of two round trips if
+        // the nodes were divided, or a node timeout. What is left is the time that lost messages,
+        // and holders whose lease ends, may cost: a challenge of the first entry and one more for
+        // what it brings back. A reader may be behind a writer that waits for other readers.
         let free_of_all = self.free_since(&call.awaited, Access::Write);
         let free = call.free + now.saturating_sub(free_of_all.max(call.counted_until));
         let hand_off = 3 * self.plan.node_timeout
@@ -431,7 +438,8 @@ impl World {
         }
     }
 
-    /// How long a waiter may leave a free lock alone, from the beginning of one attempt to the beginning of the next.
+    /// How long a waiter may leave a free lock alone, from the beginning of one attempt to the
+    /// beginning of the next.
     fn longest_delay(&self, call: &Call) -> u64 {
         // Connecting, an attempt, and a raise.
         let attempt = 3 * self.plan.node_timeout + 10 * MILLISECOND + 10 * self.plan.lateness;

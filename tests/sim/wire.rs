@@ -1,11 +1,13 @@
-//! Connections as TCP provides them: bytes in order, in pieces, late, or never; refused, reset, or dead without notice.
+//! Connections as TCP provides them: bytes in order, in pieces, late, or never; refused, reset, or
+//! dead without notice.
 //!
-//! What was written and has not arrived is in a queue per direction; nothing overtakes anything in it. A path that is
-//! blocked delivers nothing until it is free, and a connection whose bytes are not acknowledged for long is given up by
-//! the client's system. A connection that is *void* has been forgotten in between: nothing arrives on it any more, and
-//! neither side notices, until a free path answers the client's bytes with a reset. A client that closes a connection
-//! with unread replies, or before they come, resets it: what its system has not sent is discarded. Where delivery is
-//! skewed, each connection lags behind the others of its node by a time of its own.
+//! What was written and has not arrived is in a queue per direction; nothing overtakes anything in
+//! it. A path that is blocked delivers nothing until it is free, and a connection whose bytes are
+//! not acknowledged for long is given up by the client's system. A connection that is *void* has
+//! been forgotten in between: nothing arrives on it any more, and neither side notices, until a
+//! free path answers the client's bytes with a reset. A client that closes a connection with unread
+//! replies, or before they come, resets it: what its system has not sent is discarded. Where
+//! delivery is skewed, each connection lags behind the others of its node by a time of its own.
 
 mod closing;
 
@@ -74,7 +76,8 @@ pub(crate) struct Connection {
     was_reset: bool,
     to_node: VecDeque<Parcel>,
     to_client: VecDeque<Parcel>,
-    /// By how much it lags behind other connections of its node at present, to the node and to the client.
+    /// By how much it lags behind other connections of its node at present, to the node and to the
+    /// client.
     lag: [u64; 2],
     /// Bytes that were written and have not arrived at the node's machine.
     under_way: usize,
@@ -377,7 +380,8 @@ impl World {
         }
     }
 
-    /// The client's system asks the other one whether a connection is still there, when nothing has come for long.
+    /// The client's system asks the other one whether a connection is still there, when nothing has
+    /// come for long.
     pub(crate) fn keep_alive(&mut self, index: usize) {
         let connection = &self.connections[index];
         let is_known = !connection.is_void && connection.life == self.nodes[connection.node].life;
@@ -394,7 +398,8 @@ impl World {
                 continue;
             }
             match parcel.content {
-                // What a node has written before it learnt of the end comes behind the end, and is discarded.
+                // What a node has written before it learnt of the end comes behind the end, and is
+                // discarded.
                 Content::Bytes(_) if connection.inbox_end.is_some() => {}
                 Content::Bytes(_) if connection.is_closed_by_client => {
                     // A connection whose end has arrived has nothing left to discard.

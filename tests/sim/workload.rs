@@ -1,5 +1,6 @@
-//! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all
-//! faults have ended want the lock once more. [`holding`] is what they do with a lock, [`settling`] how they end.
+//! What the clients do: threads that take locks in every way there is, hold, extend and release
+//! them, and when all faults have ended want the lock once more. [`holding`] is what they do with a
+//! lock, [`settling`] how they end.
 
 mod holding;
 mod settling;
@@ -143,8 +144,9 @@ impl Worker {
             waiting(sort.awaited(resource), call)
         };
         let drawn = with(|world| world.judge.tokens.len());
-        // Connections may have to be made first, and a fence may take a second round trip. A thread that wants to
-        // share a lease waits for others that do, asks for it, and then for one of its own.
+        // Connections may have to be made first, and a fence may take a second round trip. A thread
+        // that wants to share a lease waits for others that do, asks for it, and then for one of
+        // its own.
         let round_trips = match access {
             Access::Read if with(|world| world.plan.shares_leases) => 12,
             Access::Read => 4,
@@ -299,8 +301,8 @@ fn waiting<R>(what: Awaited, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the
-/// clock, and its thread may stand still before it has said so.
+/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is
+/// true when it reads the clock, and its thread may stand still before it has said so.
 fn remaining(guard: &Guard) -> Duration {
     loop {
         let before = moment().0;

@@ -1,4 +1,5 @@
-//! What there is in a simulation: clients, nodes, the connections between them, and what will happen when.
+//! What there is in a simulation: clients, nodes, the connections between them, and what will
+//! happen when.
 
 use crate::hints::LateHints;
 use crate::judge::Judge;
@@ -82,7 +83,8 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) phase: Phase,
     pub(crate) plan: Plan,
-    /// Bytes that a connection takes before it must wait: those of the plan, and plenty when all faults have ended.
+    /// Bytes that a connection takes before it must wait: those of the plan, and plenty when all
+    /// faults have ended.
     pub(crate) window: usize,
     pub(crate) random: Random,
     pub(crate) clients: Vec<Client>,
@@ -107,8 +109,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Whether a lock must be available: nothing fails, and the nodes of the new deployment count, which with strict
-    /// protection takes as long as a lock may last.
+    /// Whether a lock must be available: nothing fails, and the nodes of the new deployment count,
+    /// which with strict protection takes as long as a lock may last.
     pub(crate) fn may_lock(&self) -> bool {
         let is_strict = self.plan.restart_policy == RestartPolicy::Strict;
         let waits = if is_strict {

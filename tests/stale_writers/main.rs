@@ -1,8 +1,9 @@
-//! The holder that was stopped, and went on when its lease had ended: refused by the fence, and by nothing else.
+//! The holder that was stopped, and went on when its lease had ended: refused by the fence, and by
+//! nothing else.
 //!
-//! A process takes a lock and is stopped by SIGSTOP before it writes. Its lease ends, another process takes the lock
-//! and writes to the same row of a database. Then the process continues, and writes: its check of the lock was before
-//! the stop.
+//! A process takes a lock and is stopped by SIGSTOP before it writes. Its lease ends, another
+//! process takes the lock and writes to the same row of a database. Then the process continues, and
+//! writes: its check of the lock was before the stop.
 
 #![allow(
     missing_docs,

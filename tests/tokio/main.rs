@@ -1,5 +1,5 @@
-//! The program for tokio of `src/docs/recipes.md`: more tasks wait for one lock than tokio has threads for calls that
-//! block, and each of them gets it.
+//! The program for tokio of `src/docs/recipes.md`: more tasks wait for one lock than tokio has
+//! threads for calls that block, and each of them gets it.
 
 #![allow(
     missing_docs,

@@ -8,7 +8,8 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// Runs a call that blocks on a thread of its own.
 async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    // If the future was dropped meanwhile, so is a guard that comes too late, and its lock is released.
+    // If the future was dropped meanwhile, so is a guard that comes too late, and its lock is
+    // released.
     thread::Builder::new().spawn(move || drop(sender.send(call())))?;
     Ok(receiver.await?)
 }

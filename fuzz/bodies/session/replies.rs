@@ -11,7 +11,8 @@ use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{Answer, HandshakeState, SessionEvent, Ticket, Wakes};
 
-/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones answer no request.
+/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last
+/// ones answer no request.
 pub(super) const REPLIES: [&str; 24] = [
     "+OK\r\n",
     ":1\r\n",
@@ -39,7 +40,8 @@ pub(super) const REPLIES: [&str; 24] = [
     "-NOSCRIPT No matching script.\r\n",
 ];
 
-/// What the model expects of an event. Where a fault is the server's, its cause is left to the session.
+/// What the model expects of an event. Where a fault is the server's, its cause is left to the
+/// session.
 pub(super) enum Meaning {
     Event(SessionEvent),
     Fault(Ticket),
@@ -294,7 +296,8 @@ impl Model {
         })
     }
 
-    /// What the replies to all parts of a lock's request mean: the worst of them, or the first of the worst.
+    /// What the replies to all parts of a lock's request mean: the worst of them, or the first of
+    /// the worst.
     fn answer(&self, request: Request, said: &[Said]) -> Option<Meaning> {
         let worst = worst(said)?;
         let standing = self.standing;

@@ -6,7 +6,8 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Outcome;
 use std::time::Duration;
 
-/// In less time, no node is expected to answer: it is the shortest node timeout that a client may have.
+/// In less time, no node is expected to answer: it is the shortest node timeout that a client may
+/// have.
 const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
 impl Acquire {
@@ -20,9 +21,9 @@ impl Acquire {
         self.has_failed = true;
     }
 
-    /// What a lost attempt that began at `t0` comes to. One that the caller's limit cut short finds out nothing: what
-    /// was known before remains, that the lock is held or why nodes failed. If nothing was known, a call whose last
-    /// attempt had hardly begun has timed out.
+    /// What a lost attempt that began at `t0` comes to. One that the caller's limit cut short finds
+    /// out nothing: what was known before remains, that the lock is held or why nodes failed. If
+    /// nothing was known, a call whose last attempt had hardly begun has timed out.
     pub(super) fn verdict_on_loss(
         &mut self,
         outcome: Outcome,
@@ -51,8 +52,8 @@ impl Acquire {
         }
     }
 
-    /// How long an attempt that began at `t0` has until the caller's limit; none if there is no limit that cuts it
-    /// short.
+    /// How long an attempt that began at `t0` has until the caller's limit; none if there is no
+    /// limit that cuts it short.
     fn time_until_limit(&self, t0: Timestamp) -> Option<Duration> {
         match self.config.wait_limit {
             WaitLimit::Until(deadline) if self.started < deadline => Some(deadline.since(t0)),

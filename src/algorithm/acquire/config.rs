@@ -27,8 +27,8 @@ pub struct AcquireConfig {
     pub wait_limit: WaitLimit,
     /// The delays between attempts.
     pub backoff: Backoff,
-    /// How long [permanent](crate::fault::Cause::is_permanent) faults must leave no quorum until they
-    /// end the wait.
+    /// How long [permanent](crate::fault::Cause::is_permanent) faults must leave no quorum until
+    /// they end the wait.
     pub permanent_fault_limit: Duration,
     /// Whether a call that waits does so in the queues of the lock.
     pub queues: bool,

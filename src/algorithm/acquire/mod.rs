@@ -1,4 +1,5 @@
-//! Taking the lock: attempt, undo, back off, and try again, until it is won or there is a reason to stop.
+//! Taking the lock: attempt, undo, back off, and try again, until it is won or there is a reason to
+//! stop.
 //!
 //! ```text
 //!            ┌──────────────────────────────────────────────┐
@@ -14,29 +15,34 @@
 //!                                       └─────► cancelled ──► Done(Cancelled)
 //! ```
 //!
-//! [`Acquire`] is a value on the stack of the thread that wants the lock. It knows no socket, no clock and no entropy.
-//! How to drive it:
+//! [`Acquire`] is a value on the stack of the thread that wants the lock. It knows no socket, no
+//! clock and no entropy. How to drive it:
 //!
 //! 1. Call [`poll`](Acquire::poll) and do what it returns.
-//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until
-//!    the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes
-//!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock
-//!    (its commands: [`fenced`](crate::protocol::kinds::fenced)), call
-//!    [`attempted_fenced`](Acquire::attempted_fenced) with the agreement of the fences, if any node granted.
-//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
-//!    the replies of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline).
-//!    Then read the clock and call [`raised`](Acquire::raised).
-//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing. A call
-//!    that waits in the queue has its ticket stored there by the same command.
+//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and
+//!    collect votes until the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline)
+//!    has come, at which the undecided nodes are timed out. Then read both clocks and call
+//!    [`attempted`](Acquire::attempted); for a fenced lock (its commands:
+//!    [`fenced`](crate::protocol::kinds::fenced)), call
+//!    [`attempted_fenced`](Acquire::attempted_fenced) with the agreement of the fences, if any node
+//!    granted.
+//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and
+//!    collect votes, with the replies of the nodes that have the fence counted already, until
+//!    [`raise_deadline`](Acquire::raise_deadline). Then read the clock and call
+//!    [`raised`](Acquire::raised).
+//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait
+//!    for nothing. A call that waits in the queue has its ticket stored there by the same command.
 //! 5. [`Output::Store`]: have these nodes store the call's ticket, and wait for nothing.
 //! 6. [`Output::Enqueue`]: the call is to wait in the queues of the lock: give it an entry by
-//!    [`enter`](Acquire::enter), and subscribe. The next attempt asks as [`queue`](Acquire::queue) requires, and what
-//!    the nodes reply is handed over with [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is
-//!    counted.
-//! 7. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
-//!    [`retry_now`](Acquire::retry_now), [`on_message`](Acquire::on_message), or [`cancelled`](Acquire::cancelled),
-//!    which may also be called at any other time but during an attempt.
-//! 8. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
+//!    [`enter`](Acquire::enter), and subscribe. The next attempt asks as [`queue`](Acquire::queue)
+//!    requires, and what the nodes reply is handed over with
+//!    [`answered_in_turn`](Acquire::answered_in_turn) before the attempt is counted.
+//! 7. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call
+//!    [`woken`](Acquire::woken), [`retry_now`](Acquire::retry_now),
+//!    [`on_message`](Acquire::on_message), or [`cancelled`](Acquire::cancelled), which may also be
+//!    called at any other time but during an attempt.
+//! 8. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was
+//!    drawn.
 
 mod access;
 mod bounds;
@@ -65,7 +71,8 @@ pub struct Acquire {
     budget: Duration,
     /// How long the last attempt took.
     attempt_time: Duration,
-    /// Whether the last attempt that had its full time, of this call or of the one before it, found the lock held.
+    /// Whether the last attempt that had its full time, of this call or of the one before it, found
+    /// the lock held.
     held: bool,
     /// Whether it failed.
     has_failed: bool,
@@ -73,7 +80,8 @@ pub struct Acquire {
     is_cut_short: bool,
     /// What the last attempt found out about the next wait.
     bounds: WaitBounds,
-    /// When a quorum was last available: the start, or the last attempt that a quorum answered in time.
+    /// When a quorum was last available: the start, or the last attempt that a quorum answered in
+    /// time.
     available_at: Timestamp,
     /// What may end the wait before its time.
     early_end: EarlyEnd,
@@ -177,8 +185,9 @@ impl Acquire {
         }
     }
 
-    /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
-    /// answer is of use. An attempt that has to connect to nodes first has another node timeout for that.
+    /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but
+    /// no longer than the answer is of use. An attempt that has to connect to nodes first has
+    /// another node timeout for that.
     pub fn attempt_deadline(&mut self, t0: Timestamp, has_to_connect: bool) -> Timestamp {
         self.budget = self
             .config
@@ -197,8 +206,8 @@ impl Acquire {
         }
     }
 
-    /// Another call found the lock held before this one begins, and nothing else since. A first attempt that is cut
-    /// short does not contradict that.
+    /// Another call found the lock held before this one begins, and nothing else since. A first
+    /// attempt that is cut short does not contradict that.
     pub fn was_held(&mut self) {
         self.held = true;
     }
@@ -208,8 +217,9 @@ impl Acquire {
         self.bounds = bounds;
     }
 
-    /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read
-    /// after the last counted reply was; `random` is drawn evenly from all of `u64`.
+    /// Takes the count of an attempt that began at `t0` and may have written to the nodes
+    /// `reached`. `now` is read after the last counted reply was; `random` is drawn evenly from all
+    /// of `u64`.
     pub fn attempted(
         &mut self,
         t0: Readings,
@@ -235,8 +245,8 @@ impl Acquire {
         );
     }
 
-    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ,
-    /// the attempt is not over yet.
+    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to.
+    /// When they differ, the attempt is not over yet.
     pub fn attempted_fenced(
         &mut self,
         t0: Readings,
@@ -281,7 +291,8 @@ impl Acquire {
         agreement.acknowledged(tally.granted());
         let outcome = match agreement.stands(tally.quorum()) {
             true => Outcome::Won,
-            // A node that does not have this attempt's token any more has or had the token of another.
+            // A node that does not have this attempt's token any more has or had the token of
+            // another.
             false if !tally.refused().is_empty() => Outcome::Held,
             false => Outcome::Unavailable,
         };
@@ -320,14 +331,15 @@ impl Acquire {
         self.queue.as_deref_mut()
     }
 
-    /// Takes what the nodes replied that did not grant an attempt that was made in turn. To be called before
-    /// [`attempted`](Acquire::attempted).
+    /// Takes what the nodes replied that did not grant an attempt that was made in turn. To be
+    /// called before [`attempted`](Acquire::attempted).
     pub fn answered_in_turn(&mut self, round: Box<QueueRound>, granted: NodeSet) {
         self.round = Some((round, granted));
     }
 
-    /// The entry of a set is in the queue of one of its keys. If that key `is_free`, the set asks for all keys next;
-    /// otherwise it waits. The nodes that have no entry, or another ticket, are to store it.
+    /// The entry of a set is in the queue of one of its keys. If that key `is_free`, the set asks
+    /// for all keys next; otherwise it waits. The nodes that have no entry, or another ticket, are
+    /// to store it.
     pub fn enqueued(&mut self, round: &QueueRound, is_free: bool, now: Timestamp, random: u64) {
         let Some(queue) = &mut self.queue else { return };
         // A call whose time is up before it asks for all keys has found this one held.
@@ -360,7 +372,8 @@ impl Acquire {
     pub fn on_message(&mut self, node: NodeId, message: Message, at: Timestamp) {
         let Some(queue) = &mut self.queue else { return };
         queue.on_message(node, message, at);
-        // One without a ticket is in no queue: its messages are forged, or of an attempt that has been undone.
+        // One without a ticket is in no queue: its messages are forged, or of an attempt that has
+        // been undone.
         if let (AcquireState::Waiting { until, .. }, Some(_)) = (&mut self.state, queue.ticket) {
             *until = queue.due().min(*until);
         }
@@ -441,7 +454,8 @@ impl Acquire {
             self.available_at = now.steady;
         } else if let (true, WaitLimit::WhileAvailable(limit)) = (was_held, self.config.wait_limit)
         {
-            // For as long as the waiter slept, no quorum was asked. Half of the limit is left for further attempts.
+            // For as long as the waiter slept, no quorum was asked. Half of the limit is left for
+            // further attempts.
             let unanswered = t0.steady.since(self.available_at);
             self.available_at = self
                 .available_at
@@ -450,7 +464,8 @@ impl Acquire {
         self.early_end
             .note_key(self.held && self.bounds.is_endless, now.steady);
         if is_split {
-            // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
+            // Attempts that share the nodes separate if their delays differ by more than an attempt
+            // lasts.
             self.config.backoff.widen(self.attempt_time);
         }
         let aftermath = match (&mut self.queue, round) {
@@ -519,8 +534,9 @@ impl Acquire {
                 if left.is_zero() {
                     return After::Stop(lost);
                 }
-                // The time that is left is halved, and halved again. After long delays, one more long delay could miss
-                // a release just before the deadline. The last delay ends at the deadline.
+                // The time that is left is halved, and halved again. After long delays, one more
+                // long delay could miss a release just before the deadline. The last delay ends at
+                // the deadline.
                 delay = delay
                     .min((left / 2).max(self.config.backoff.min()))
                     .min(left);
@@ -550,7 +566,8 @@ impl Acquire {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(start) < self.config.node_timeout)
     }
 
-    /// Whether the wait is long enough to listen: another attempt follows the subscription, and one the release.
+    /// Whether the wait is long enough to listen: another attempt follows the subscription, and one
+    /// the release.
     fn has_time_to_listen(&self, now: Timestamp) -> bool {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
     }

@@ -1,4 +1,5 @@
-//! What a call has to do next, and how it ended. The steps are numbered at the top of [`acquire`](super).
+//! What a call has to do next, and how it ended. The steps are numbered at the top of
+//! [`acquire`](super).
 
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::Validity;

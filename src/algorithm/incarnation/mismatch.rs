@@ -1,38 +1,42 @@
-//! What programs that use one node do not agree on, as far as its note shows. It concerns no single call: locks work.
+//! What programs that use one node do not agree on, as far as its note shows. It concerns no single
+//! call: locks work.
 
 use super::{Found, Look, Note, Rules, Seen};
 use crate::algorithm::time::Human;
 use std::fmt;
 use std::time::Duration;
 
-/// How what a node remembers does not fit this client: in an [event](crate::event::Event::NodeMismatched), and from
+/// How what a node remembers does not fit this client: in an
+/// [event](crate::event::Event::NodeMismatched), and from
 /// [`NodeStatus::mismatches`](crate::NodeStatus::mismatches). `Display` explains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// A program has noted another `max_ttl`. The nodes keep the longest that any program has, and every program waits
-    /// for that one after a loss of keys.
+    /// A program has noted another `max_ttl`. The nodes keep the longest that any program has, and
+    /// every program waits for that one after a loss of keys.
     MaxTtl {
         /// The other program's.
         noted: Duration,
         /// This client's.
         own: Duration,
     },
-    /// A program has noted that its deployment has another number of nodes. Programs whose nodes differ may hold a lock
-    /// at the same time.
+    /// A program has noted that its deployment has another number of nodes. Programs whose nodes
+    /// differ may hold a lock at the same time.
     Nodes {
         /// The other program's.
         noted: usize,
         /// This client's.
         own: usize,
     },
-    /// The user may not read or write the key of the node, `quorumlock-node:` and the prefix: its rights may be those
-    /// of another prefix. The client detects losses of keys only after it has connected to the node.
+    /// The user may not read or write the key of the node, `quorumlock-node:` and the prefix: its
+    /// rights may be those of another prefix. The client detects losses of keys only after it has
+    /// connected to the node.
     Rights,
 }
 
 impl Rules {
-    /// What does not fit this program, of what was seen of a node. `nodes`: the number of nodes of this program.
+    /// What does not fit this program, of what was seen of a node. `nodes`: the number of nodes of
+    /// this program.
     pub fn mismatches(&self, seen: &Seen, nodes: usize) -> Vec<Mismatch> {
         let Seen::Look(Look {
             found: Found::Note(note),

@@ -1,8 +1,10 @@
-//! Whether a node's yes counts for a program that has never met the node: what the node remembers of itself decides.
+//! Whether a node's yes counts for a program that has never met the node: what the node remembers
+//! of itself decides.
 //!
-//! Each node has one key that names the node's *incarnation*: the time in which it has lost no data. A program reads
-//! the key on each connection, and again once a second: a *look*. Its value, the *note*, tells since when the node has
-//! lost nothing, or that the node is a *founder*, one of those with which a deployment began.
+//! Each node has one key that names the node's *incarnation*: the time in which it has lost no
+//! data. A program reads the key on each connection, and again once a second: a *look*. Its value,
+//! the *note*, tells since when the node has lost nothing, or that the node is a *founder*, one of
+//! those with which a deployment began.
 //!
 //! ```text
 //!   looked at ── noted as it is ── founder, or noted for max_ttl ─────► counts
@@ -14,25 +16,29 @@
 //! # Contract
 //! 1. A node is in the incarnation that is noted if its run id is, and it was not promoted since
 //!    ([`Incarnation::is_still`]).
-//! 2. Its age is the lesser of those by the node's clock and by the wall clocks of programs: a node's clock that is set
-//!    forward ends no wait. It counts as a founder, or when its age is the longest `max_ttl` of this program and of all
-//!    notes that it has read ([`Rules::standing`]). A node that is slower may know of a longer one: until all were
-//!    looked at, have failed, or did not reply in time, only founders count, and notes of a day
-//!    ([`Rules::counts_early`]).
-//! 3. A note whose time lies more than a second ahead, and whose age counts, is of no use: the node is noted anew.
-//! 4. Nodes are judged when each was looked at, has failed, or did not reply in time ([`Rules::notes`]). One that was a
-//!    moment slower may know better.
-//! 5. If a quorum has answered, and nothing was found but founders that were noted within a second by any clock, the
-//!    deployment is new: the nodes are noted as founders. Two programs that begin at once do not make each other wait.
-//!    Otherwise they are noted as of now. With less than a quorum, nothing is noted. A node that was noted as of now is
-//!    no sign of a new deployment, however lately: the program that did it has found something older.
-//! 6. A note is written only where the node still has the one that was read. A node counts by what is there then, and
-//!    not before the reply.
-//! 7. A program with a longer `max_ttl` stores it at each node that it has looked at before a vote of any counts.
-//! 8. With [`RestartPolicy::Strict`] no node is a founder. With [`RestartPolicy::Off`] each node counts all the same,
-//!    and is noted for the other programs.
+//! 2. Its age is the lesser of those by the node's clock and by the wall clocks of programs: a
+//!    node's clock that is set forward ends no wait. It counts as a founder, or when its age is the
+//!    longest `max_ttl` of this program and of all notes that it has read ([`Rules::standing`]). A
+//!    node that is slower may know of a longer one: until all were looked at, have failed, or did
+//!    not reply in time, only founders count, and notes of a day ([`Rules::counts_early`]).
+//! 3. A note whose time lies more than a second ahead, and whose age counts, is of no use: the node
+//!    is noted anew.
+//! 4. Nodes are judged when each was looked at, has failed, or did not reply in time
+//!    ([`Rules::notes`]). One that was a moment slower may know better.
+//! 5. If a quorum has answered, and nothing was found but founders that were noted within a second
+//!    by any clock, the deployment is new: the nodes are noted as founders. Two programs that begin
+//!    at once do not make each other wait. Otherwise they are noted as of now. With less than a
+//!    quorum, nothing is noted. A node that was noted as of now is no sign of a new deployment,
+//!    however lately: the program that did it has found something older.
+//! 6. A note is written only where the node still has the one that was read. A node counts by what
+//!    is there then, and not before the reply.
+//! 7. A program with a longer `max_ttl` stores it at each node that it has looked at before a vote
+//!    of any counts.
+//! 8. With [`RestartPolicy::Strict`] no node is a founder. With [`RestartPolicy::Off`] each node
+//!    counts all the same, and is noted for the other programs.
 //!
-//! `tests/models/incarnations` searches what these rules allow, and refutes the rules without each of them.
+//! `tests/models/incarnations` searches what these rules allow, and refutes the rules without each
+//! of them.
 
 pub mod mismatch;
 pub mod run_id;
@@ -43,13 +49,15 @@ use super::quarantine::RestartPolicy;
 use run_id::{ReplicationIds, RunId};
 use std::time::Duration;
 
-/// A younger note may come from a program that begins at the same time. No note is stored because of an older look.
+/// A younger note may come from a program that begins at the same time. No note is stored because
+/// of an older look.
 pub const MOMENT: Duration = Duration::from_secs(1);
 
 /// No program may have longer locks: a note that names a longer time is damage.
 pub const LONGEST_MAX_TTL: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Locks that last longer are rare: by a note of this age, a node counts though others have not replied yet.
+/// Locks that last longer are rare: by a note of this age, a node counts though others have not
+/// replied yet.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The time in which a node has lost no data, identified by what its server reports.
@@ -141,7 +149,8 @@ impl Look {
         note.time > self.time.saturating_add(limit) || note.wall > self.wall.saturating_add(limit)
     }
 
-    /// For how long the note has been there, by the node's clock and by the wall clocks of programs.
+    /// For how long the note has been there, by the node's clock and by the wall clocks of
+    /// programs.
     fn ages(&self, note: &Note) -> [Duration; 2] {
         let ages = [
             self.time.saturating_sub(note.time),
@@ -156,8 +165,8 @@ impl Look {
         by_node.min(by_wall)
     }
 
-    /// Whether a deployment that has this node may have begun a moment ago: by either clock, as one that was set back
-    /// makes no old note young.
+    /// Whether a deployment that has this node may have begun a moment ago: by either clock, as one
+    /// that was set back makes no old note young.
     fn is_fresh(&self) -> bool {
         match &self.found {
             Found::Nothing => true,
@@ -227,7 +236,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of a program whose locks last for so long at most. Nodes remember whole milliseconds.
+    /// The rules of a program whose locks last for so long at most. Nodes remember whole
+    /// milliseconds.
     pub fn new(policy: RestartPolicy, max_ttl: Duration) -> Rules {
         let millis = u64::try_from(max_ttl.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         Rules {
@@ -236,8 +246,8 @@ impl Rules {
         }
     }
 
-    /// The longest that any lock may last that a node may have forgotten, as far as this program and the notes that it
-    /// has read know.
+    /// The longest that any lock may last that a node may have forgotten, as far as this program
+    /// and the notes that it has read know.
     pub fn longest(&self, seen: &[Seen]) -> Duration {
         let noted = seen
             .iter()
@@ -262,8 +272,9 @@ impl Rules {
         }
     }
 
-    /// Whether a node counts that was looked at, while others have not replied: one of them may know of a longer time
-    /// than `longest`, and a node does not know of the locks that it has lost.
+    /// Whether a node counts that was looked at, while others have not replied: one of them may
+    /// know of a longer time than `longest`, and a node does not know of the locks that it has
+    /// lost.
     pub fn counts_early(&self, look: &Look, longest: Duration) -> bool {
         self.standing(look, longest.max(DAY)) == Standing::Counts
     }
@@ -277,8 +288,8 @@ impl Rules {
         seen.iter().filter_map(Seen::look).any(is_late)
     }
 
-    /// Whether a node that was looked at has noted a shorter time to live than this program's: then no vote counts
-    /// before that is stored.
+    /// Whether a node that was looked at has noted a shorter time to live than this program's: then
+    /// no vote counts before that is stored.
     pub fn is_longer(&self, seen: &[Seen]) -> bool {
         let is_shorter = |look: &Look| {
             self.note(look)
@@ -295,8 +306,8 @@ impl Rules {
             .any(|look| self.standing(look, longest) == Standing::Unnoted)
     }
 
-    /// What to write at which nodes, where no lock lasts longer than `longest`: once each was looked at, has failed, or
-    /// has not replied in time.
+    /// What to write at which nodes, where no lock lasts longer than `longest`: once each was
+    /// looked at, has failed, or has not replied in time.
     pub fn notes(&self, seen: &[Seen], longest: Duration) -> Vec<(NodeId, NewNote)> {
         let looks: Vec<(NodeId, &Look)> = seen
             .iter()
@@ -349,8 +360,8 @@ impl Rules {
             .collect()
     }
 
-    /// For how long a node has counted that was looked at, where no lock lasts longer than `longest`; none if it does
-    /// not count.
+    /// For how long a node has counted that was looked at, where no lock lasts longer than
+    /// `longest`; none if it does not count.
     pub fn counted_for(&self, look: &Look, longest: Duration) -> Option<Duration> {
         let note = self
             .note(look)

@@ -35,8 +35,8 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The names of the history that a server's data belong to: the present one, and the one that ended with its last
-/// promotion.
+/// The names of the history that a server's data belong to: the present one, and the one that ended
+/// with its last promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationIds {
     current: [u8; 40],
@@ -44,7 +44,8 @@ pub struct ReplicationIds {
 }
 
 impl ReplicationIds {
-    /// The present name and the former one, as a server reports them; none unless both have forty characters.
+    /// The present name and the former one, as a server reports them; none unless both have forty
+    /// characters.
     pub fn new(current: &[u8], former: &[u8]) -> Option<ReplicationIds> {
         Some(ReplicationIds {
             current: current.try_into().ok()?,
@@ -59,9 +60,9 @@ impl ReplicationIds {
 
     /// Whether the process that reported `earlier` was a replica between then and now.
     ///
-    /// A promotion draws a new name and keeps the former one. A new name without a former one is no sign: a master
-    /// draws one when its first replica comes or its backlog is freed, and a process that has loaded its data keeps the
-    /// former name of its last life and its own new one.
+    /// A promotion draws a new name and keeps the former one. A new name without a former one is no
+    /// sign: a master draws one when its first replica comes or its backlog is freed, and a process
+    /// that has loaded its data keeps the former name of its last life and its own new one.
     pub fn show_a_promotion_since(&self, earlier: &ReplicationIds) -> bool {
         self.current != earlier.current && self.former != [b'0'; 40]
     }

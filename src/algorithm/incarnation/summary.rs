@@ -15,8 +15,8 @@ pub enum NodeNote {
         /// How long ago that was noted.
         age: Duration,
     },
-    /// No note about the node as it is now: it has joined or lost its keys, and fewer than a quorum of nodes reply, so
-    /// that nothing is noted. Its votes do not count.
+    /// No note about the node as it is now: it has joined or lost its keys, and fewer than a quorum
+    /// of nodes reply, so that nothing is noted. Its votes do not count.
     Missing,
     /// The node has joined or lost its keys, and has lost none since. Its votes count when
     /// [`max_ttl`](crate::Builder::max_ttl) has passed, the longest of any program.
@@ -26,8 +26,9 @@ pub enum NodeNote {
     },
     /// Not known: the client is not connected to it.
     Unknown,
-    /// The node tells nothing: the user may not use its key, `quorumlock-node:` and the prefix, or withholds `INFO`, or
-    /// the server has no scripts. Only a loss of keys that a program itself detects keeps the node from voting.
+    /// The node tells nothing: the user may not use its key, `quorumlock-node:` and the prefix, or
+    /// withholds `INFO`, or the server has no scripts. Only a loss of keys that a program itself
+    /// detects keeps the node from voting.
     Withheld,
 }
 

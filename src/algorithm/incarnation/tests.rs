@@ -1,4 +1,5 @@
-//! Tests of the rules about incarnations: tables of what is found at the nodes, a letter or word for each.
+//! Tests of the rules about incarnations: tables of what is found at the nodes, a letter or word
+//! for each.
 
 use super::mismatch::Mismatch;
 use super::summary::NodeNote;
@@ -22,9 +23,9 @@ fn present() -> Incarnation {
     incarnation('p', 'a', '0')
 }
 
-/// What was found, a word: `-` nothing, `!` damage; `f` or `s`, founder or since, and the age in tenths of a second;
-/// in front, `o` a note of another process. Behind it, `x` the noted time to live is 10 s, `X` 100 s. `?` is untold,
-/// `_` silent.
+/// What was found, a word: `-` nothing, `!` damage; `f` or `s`, founder or since, and the age in
+/// tenths of a second; in front, `o` a note of another process. Behind it, `x` the noted time to
+/// live is 10 s, `X` 100 s. `?` is untold, `_` silent.
 fn seen(word: &str) -> Seen {
     let found = match word {
         "?" => return Seen::Untold,
@@ -74,8 +75,8 @@ fn all_seen(words: &str) -> Vec<Seen> {
     words.split(' ').map(seen).collect()
 }
 
-/// What is written at each node: `f` or `s`, with `x` or `X` as in [`seen`], `=` where the note keeps its times, `.` is
-/// nothing.
+/// What is written at each node: `f` or `s`, with `x` or `X` as in [`seen`], `=` where the note
+/// keeps its times, `.` is nothing.
 fn written(policy: RestartPolicy, words: &str) -> String {
     let seen = all_seen(words);
     let rules = Rules {

@@ -18,7 +18,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The member of a queue: the client in 16 digits, a letter, of a permit the number of permits, and the call.
+    /// The member of a queue: the client in 16 digits, a letter, of a permit the number of permits,
+    /// and the call.
     pub fn member(&self) -> Member {
         let Entry {
             client,

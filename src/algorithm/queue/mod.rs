@@ -1,41 +1,47 @@
 //! Waiting for a lock: one queue for each name, on each node.
 //!
-//! An *entry* is a call's place in the queue of a node; its *ticket* is the entry's score there. The scripts of
-//! [`protocol::queue`](crate::protocol::queue) are what a node does. [`QueuedCall`] is what a call does: a value
-//! without clock, socket or thread. Exclusion never depends on it: every grant is by the key of the lock.
+//! An *entry* is a call's place in the queue of a node; its *ticket* is the entry's score there.
+//! The scripts of [`protocol::queue`](crate::protocol::queue) are what a node does. [`QueuedCall`]
+//! is what a call does: a value without clock, socket or thread. Exclusion never depends on it:
+//! every grant is by the key of the lock.
 //!
 //! # Contract
-//! 1. A round asks all nodes ([`request`](QueuedCall::request), [`ask`](QueuedCall::ask)). A call without a ticket
-//!    takes the greatest reply of the first round in which a quorum replied, for good; but none that neither its clock
-//!    nor another node explains. With fewer replies it leaves, and begins again after a delay that grows (rule 3.3). A
-//!    round that a quorum granted, and that is lost, is repeated in 10 ms: its undo wakes others, and not its own call.
-//! 2. A round that is lost is undone where a node granted or did not reply. The undo stores the ticket again; but where
-//!    fewer nodes than a quorum replied, the entry is removed from those, and the call keeps its ticket. A node
-//!    that replied with another ticket stores the call's ([`lost`](QueuedCall::lost)).
-//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because of fewer nodes than
-//!    a quorum it asks at most once in 10 ms, which doubles with each such round until a quorum does. A subscription
-//!    that is confirmed counts as a turn. Told by a quorum to be the first one, it asks by the command of the lock,
-//!    which costs a node a tenth of the script, and by the script if that is lost. Without a ticket, no message is for
-//!    it.
-//! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first one may have ended.
-//!    A refusal with one entry in front, by a node whose lock was free, makes its call the next one, too.
-//! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first one also when the
-//!    holder's time to live ends. Where messages do not arrive, it asks after a delay that grows (rule 3.3).
-//!    So does the first one while another library has the lock, by [`QueueRound::waits_for_other_library`]; its delays
-//!    begin anew when that library's programs have passed the lock on ([`is_passed_on`](QueuedCall::is_passed_on)).
-//!    A call that finds another holder, and was not told, asks again in 10 ms: if it has not been told by then, the
-//!    holders' releases send no message ([`has_missed`](QueuedCall::has_missed)).
-//!    A set that asked for all its keys in vain lets a random time pass before a turn has it ask again
+//! 1. A round asks all nodes ([`request`](QueuedCall::request), [`ask`](QueuedCall::ask)). A call
+//!    without a ticket takes the greatest reply of the first round in which a quorum replied, for
+//!    good; but none that neither its clock nor another node explains. With fewer replies it
+//!    leaves, and begins again after a delay that grows (rule 3.3). A round that a quorum granted,
+//!    and that is lost, is repeated in 10 ms: its undo wakes others, and not its own call.
+//! 2. A round that is lost is undone where a node granted or did not reply. The undo stores the
+//!    ticket again; but where fewer nodes than a quorum replied, the entry is removed from those,
+//!    and the call keeps its ticket. A node that replied with another ticket stores the call's
+//!    ([`lost`](QueuedCall::lost)).
+//! 3. A call asks when a quorum of nodes sent it a turn, or 2 ms after the first node did. Because
+//!    of fewer nodes than a quorum it asks at most once in 10 ms, which doubles with each such
+//!    round until a quorum does. A subscription that is confirmed counts as a turn. Told by a
+//!    quorum to be the first one, it asks by the command of the lock, which costs a node a tenth of
+//!    the script, and by the script if that is lost. Without a ticket, no message is for it.
+//! 4. The entry behind the first one is the next one. A call that is next asks in 30 ms: the first
+//!    one may have ended. A refusal with one entry in front, by a node whose lock was free, makes
+//!    its call the next one, too.
+//! 5. Without a message, a call asks once in `place_lease` and its rank in milliseconds; the first
+//!    one also when the holder's time to live ends. Where messages do not arrive, it asks after a
+//!    delay that grows (rule 3.3). So does the first one while another library has the lock, by
+//!    [`QueueRound::waits_for_other_library`]; its delays begin anew when that library's programs
+//!    have passed the lock on ([`is_passed_on`](QueuedCall::is_passed_on)). A call that finds
+//!    another holder, and was not told, asks again in 10 ms: if it has not been told by then, the
+//!    holders' releases send no message ([`has_missed`](QueuedCall::has_missed)). A set that asked
+//!    for all its keys in vain lets a random time pass before a turn has it ask again
 //!    ([`collided`](QueuedCall::collided)).
-//! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or changed hands
-//!    ([`HeadWatch`], one for each node). It grants nothing, and the call asks again in 10 ms.
+//! 6. A round challenges a head that the call saw for `place_lease` while the lock was free or
+//!    changed hands ([`HeadWatch`], one for each node). It grants nothing, and the call asks again
+//!    in 10 ms.
 //!
 //! # Theorem
-//! While the nodes of one quorum keep the ticket of a call A, no call that begins later and asks in its turn wins
-//! before A. Nor does it by the command: a quorum found it to be first, and one of those nodes has the entry of A in
-//! front. Exceptions: first attempts of plain locks, which have no entry; a challenge; an entry that was removed while
-//! its client's connection was away; a lost queue; damage. `tests/models/queue` searches this, and refutes what looks
-//! as good.
+//! While the nodes of one quorum keep the ticket of a call A, no call that begins later and asks in
+//! its turn wins before A. Nor does it by the command: a quorum found it to be first, and one of
+//! those nodes has the entry of A in front. Exceptions: first attempts of plain locks, which have
+//! no entry; a challenge; an entry that was removed while its client's connection was away; a lost
+//! queue; damage. `tests/models/queue` searches this, and refutes what looks as good.
 
 mod entry;
 mod reply;
@@ -53,15 +59,18 @@ use super::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A turn by fewer nodes than a quorum waits so long for the others: they are a network's jitter apart.
+/// A turn by fewer nodes than a quorum waits so long for the others: they are a network's jitter
+/// apart.
 const JITTER: Duration = Duration::from_millis(2);
-/// The longest time without a round but for the rank: nodes keep a queue for three times as long after one.
+/// The longest time without a round but for the rank: nodes keep a queue for three times as long
+/// after one.
 const LONGEST: Duration = Duration::from_secs(20);
 /// A greater rank is a lie.
 const MOST_IN_FRONT: u32 = 10_000;
 /// Rounds because of fewer turns than a quorum are so far apart, as most of them are lost.
 const SPACING: Duration = Duration::from_millis(10);
-/// The first one has so long to ask before the next one does: many round trips, and short to a person.
+/// The first one has so long to ask before the next one does: many round trips, and short to a
+/// person.
 const NEXT: Duration = Duration::from_millis(30);
 /// What arrives on a client's channel for one of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +95,8 @@ pub enum Aftermath {
     },
     /// Too few nodes replied for a ticket: the call leaves all nodes, and asks again.
     BeginsAgain,
-    /// Too few nodes replied to a call with a ticket: it leaves those, and keeps its ticket. Where it is heard, it
-    /// would be the first one for as long as it fails.
+    /// Too few nodes replied to a call with a ticket: it leaves those, and keeps its ticket. Where
+    /// it is heard, it would be the first one for as long as it fails.
     StepsAside,
 }
 
@@ -113,8 +122,8 @@ pub struct AskedBecause {
     pub challenges: u32,
 }
 
-/// A call that waits in the queues of a lock. The model `tests/models/queue` stores what is public, and makes the call
-/// of that again.
+/// A call that waits in the queues of a lock. The model `tests/models/queue` stores what is public,
+/// and makes the call of that again.
 #[derive(Clone, Debug)]
 pub struct QueuedCall {
     setup: Setup,
@@ -128,26 +137,28 @@ pub struct QueuedCall {
     pub found_first: NodeSet,
     /// Since when it is the next one.
     pub next: Option<Timestamp>,
-    /// After which time the last round is repeated, if soon: too few nodes replied, or a quorum granted it in vain, it
-    /// was a challenge, or another slot is free.
+    /// After which time the last round is repeated, if soon: too few nodes replied, or a quorum
+    /// granted it in vain, it was a challenge, or another slot is free.
     pub retry: Option<Duration>,
-    /// The pause after a round in which another slot was free. It doubles until a quorum sends turns: on no quorum the
-    /// slot may be free.
+    /// The pause after a round in which another slot was free. It doubles until a quorum sends
+    /// turns: on no quorum the slot may be free.
     slot_pause: Duration,
     asked: Timestamp,
     /// For how long after it asked no turn has it ask again.
     pause: Duration,
-    /// The same of turns by fewer nodes than a quorum. It doubles with each such round until a quorum sends turns: a
-    /// node without the holder's key may send one for each round.
+    /// The same of turns by fewer nodes than a quorum. It doubles with each such round until a
+    /// quorum sends turns: a node without the holder's key may send one for each round.
     spacing: Duration,
     /// When it asks without a reason to.
     pub fallback: Timestamp,
-    /// How many were in front on the node with the fewest: at the first round that was refused, and at the last one.
+    /// How many were in front on the node with the fewest: at the first round that was refused, and
+    /// at the last one.
     first_rank: Option<u32>,
     rank: u32,
     /// The nodes that had the ticket by the last round.
     stored: NodeSet,
-    /// The nodes that the call leaves, though it has a ticket, because too few replied to the last round.
+    /// The nodes that the call leaves, though it has a ticket, because too few replied to the last
+    /// round.
     leaves: NodeSet,
     /// The slots of a semaphore that turns named, by node.
     slots: BTreeMap<NodeId, u16>,
@@ -160,11 +171,13 @@ pub struct QueuedCall {
     free_at: Timestamp,
     /// By node: how many were in front there, and which holder had the lock.
     seen: Vec<(NodeId, u32, Option<HolderTag>)>,
-    /// Whether the last round found another holder, and no message had arrived. One may still arrive.
+    /// Whether the last round found another holder, and no message had arrived. One may still
+    /// arrive.
     suspects: bool,
     /// Whether none had arrived when the call asked again: holders may not publish.
     has_missed: bool,
-    /// Whether another library's programs have passed the lock on since the round before the last one.
+    /// Whether another library's programs have passed the lock on since the round before the last
+    /// one.
     is_passed_on: bool,
 }
 
@@ -257,8 +270,9 @@ impl QueuedCall {
         self.pause = Duration::ZERO;
     }
 
-    /// A set asked for all keys in vain: it may have kept another set from one of them, which kept it from another one.
-    /// What each of them undoes wakes the other, at the same time again and again, unless they pause for random times.
+    /// A set asked for all keys in vain: it may have kept another set from one of them, which kept
+    /// it from another one. What each of them undoes wakes the other, at the same time again and
+    /// again, unless they pause for random times.
     pub fn collided(&mut self, attempt_time: Duration, random: u64) {
         let longest = u64::try_from(SPACING.max(attempt_time * 2).as_nanos()).unwrap_or(u64::MAX);
         self.pause = Duration::from_nanos(random % longest);
@@ -289,9 +303,9 @@ impl QueuedCall {
         self.turns.insert(node);
     }
 
-    /// The slot that most turns named since the last time. If several slots were named equally often, it is the one
-    /// that the first node named: where two slots became free in another order on each node, two calls that were told
-    /// do not ask for the same one.
+    /// The slot that most turns named since the last time. If several slots were named equally
+    /// often, it is the one that the first node named: where two slots became free in another order
+    /// on each node, two calls that were told do not ask for the same one.
     pub fn take_slot(&mut self) -> Option<u16> {
         let slots = std::mem::take(&mut self.slots);
         let count = |slot: u16| slots.values().filter(|&&other| other == slot).count();
@@ -312,8 +326,8 @@ impl QueuedCall {
         !has_ticket && answered < setup.quorum() && answered + undecided >= setup.quorum()
     }
 
-    /// A round is lost that these nodes granted. Those that neither granted nor refused are silent. `free_at`: when the
-    /// holder's key ends, as far as nodes have replied.
+    /// A round is lost that these nodes granted. Those that neither granted nor refused are silent.
+    /// `free_at`: when the holder's key ends, as far as nodes have replied.
     pub fn lost(
         &mut self,
         granted: NodeSet,
@@ -322,7 +336,8 @@ impl QueuedCall {
         now: Timestamp,
     ) -> Aftermath {
         if round.is_by_command() {
-            // Another call was granted meanwhile. By the script, the nodes reply what the call is to wait for.
+            // Another call was granted meanwhile. By the script, the nodes reply what the call is
+            // to wait for.
             self.retry = Some(Duration::ZERO);
             let undo = NodeSet::first(self.setup.nodes).without(round.without_queue());
             return Aftermath::Waits {
@@ -417,14 +432,16 @@ impl QueuedCall {
         self.because
     }
 
-    /// Whether the lock changed hands before the last round, and no message had arrived by then. With `has_won`, the
-    /// last round won the lock, and a win that no message preceded counts as well.
+    /// Whether the lock changed hands before the last round, and no message had arrived by then.
+    /// With `has_won`, the last round won the lock, and a win that no message preceded counts as
+    /// well.
     pub fn has_missed(&self, has_won: bool) -> bool {
         self.has_missed || has_won && self.is_unasked
     }
 
-    /// Whether other libraries' programs have passed the lock on between the last two rounds: it is free for short
-    /// times, which no message shows, and a call that asks seldom would miss all of them.
+    /// Whether other libraries' programs have passed the lock on between the last two rounds: it is
+    /// free for short times, which no message shows, and a call that asks seldom would miss all of
+    /// them.
     pub fn is_passed_on(&self) -> bool {
         self.is_passed_on
     }
@@ -446,8 +463,8 @@ impl QueuedCall {
         for &(node, reply) in round.replies() {
             let at = self.heads.iter().position(|&(other, _)| other == node);
             let earlier = at.map(|at| self.heads.swap_remove(at).1);
-            // A release tells the first entry, and the second one that it is that; those behind hear nothing. Of
-            // readers and permits, one holder goes and another stays.
+            // A release tells the first entry, and the second one that it is that; those behind
+            // hear nothing. Of readers and permits, one holder goes and another stays.
             let is_new = |&(other, rank, holder): &(NodeId, u32, Option<HolderTag>)| {
                 other == node
                     && rank <= 1
@@ -457,7 +474,8 @@ impl QueuedCall {
             };
             let has_changed = self.seen.iter().any(is_new);
             self.is_passed_on |= reply.is_other_library && has_changed;
-            // An entry that is gone, without a message about it, was removed: messages to it count no receiver.
+            // An entry that is gone, without a message about it, was removed: messages to it count
+            // no receiver.
             let is_gone = self.stored.contains(node) && reply.storage == Storage::Now;
             self.suspects |= self.is_unasked && (has_changed || is_gone);
             if let Some(head) = reply.head.filter(|head| *head != own) {

@@ -27,11 +27,13 @@ pub struct TakeRequest {
     pub ticket: TicketRequest,
     /// Whether the node only stores the entry.
     pub stores_only: bool,
-    /// The first entry that has let the call wait for too long: it and those behind it are removed up to the call's.
+    /// The first entry that has let the call wait for too long: it and those behind it are removed
+    /// up to the call's.
     pub challenged: Option<Member>,
     /// Whether it is an error that the node has no queue for the call.
     pub must_queue: bool,
-    /// Whether to ask by `SET NX PX`, as a first attempt does: a quorum has found the call to be the first one.
+    /// Whether to ask by `SET NX PX`, as a first attempt does: a quorum has found the call to be
+    /// the first one.
     pub by_command: bool,
 }
 
@@ -96,7 +98,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Reads a letter for each slot: "f" is free, "e" is held without an end, "t" is held. Anything else has none.
+    /// Reads a letter for each slot: "f" is free, "e" is held without an end, "t" is held. Anything
+    /// else has none.
     pub fn of(letters: &[u8]) -> Slots {
         let mut slots = Slots::default();
         for (slot, letter) in letters.iter().enumerate().take(MOST_SLOTS) {

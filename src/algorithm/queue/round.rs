@@ -64,8 +64,9 @@ impl QueueRound {
         self.own.is_some()
     }
 
-    /// The call's ticket from this round on: its own, or the greatest reply. One that neither the client's clock nor
-    /// another node explains is damage, or a lie; if all are so, it is the least.
+    /// The call's ticket from this round on: its own, or the greatest reply. One that neither the
+    /// client's clock nor another node explains is damage, or a lie; if all are so, it is the
+    /// least.
     pub fn ticket(&self) -> u64 {
         let mut tickets: Vec<u64> = self.replies.iter().map(|(_, reply)| reply.ticket).collect();
         tickets.sort_unstable();
@@ -117,8 +118,8 @@ impl QueueRound {
             .any(|(_, reply)| reply.is_free() && reply.rank == 1)
     }
 
-    /// Whether the call may be the first to get a lock that another library holds, which sends no message when it is
-    /// released.
+    /// Whether the call may be the first to get a lock that another library holds, which sends no
+    /// message when it is released.
     pub fn waits_for_other_library(&self) -> bool {
         self.rank().is_some_and(|rank| rank == 0)
             && self.replies.iter().any(|(_, reply)| reply.is_other_library)
@@ -153,8 +154,8 @@ impl QueueRound {
             .collect()
     }
 
-    /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum of them, if those
-    /// that are silent would.
+    /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum
+    /// of them, if those that are silent would.
     pub fn free_slot(
         &self,
         setup: &Setup,

@@ -1,5 +1,5 @@
-//! Each clause of the contract, from the replies and messages of nodes: here which ticket a call has, and what a lost
-//! round leaves to do.
+//! Each clause of the contract, from the replies and messages of nodes: here which ticket a call
+//! has, and what a lost round leaves to do.
 
 use super::super::kind::EntryKind;
 use super::*;
@@ -38,7 +38,8 @@ fn call() -> QueuedCall {
     QueuedCall::new(SETUP, entry(1), at(0))
 }
 
-/// The reply of a node that has the call behind so many others, on a lock with this holder: 0 is free.
+/// The reply of a node that has the call behind so many others, on a lock with this holder: 0 is
+/// free.
 fn reply(ticket: u64, rank: u32, holder: u8) -> QueueReply {
     let head = if rank > 0 { entry(9) } else { entry(1) };
     QueueReply {
@@ -68,7 +69,8 @@ fn lose(
     call.lost(nodes(granted), &round, Timestamp::NEVER, at(now))
 }
 
-/// A call with ticket 5 that was refused then, with so many in front, by two nodes whose lock has a holder.
+/// A call with ticket 5 that was refused then, with so many in front, by two nodes whose lock has a
+/// holder.
 fn waiting(now: u64, rank: u32) -> QueuedCall {
     let mut call = call();
     let replied = reply(5, rank, 1);

@@ -1,4 +1,5 @@
-//! When to extend which lease: the schedule of automatic extension, for many leases at once (rules, section 5).
+//! When to extend which lease: the schedule of automatic extension, for many leases at once (rules,
+//! section 5).
 //!
 //! ```text
 //!                  insert                  due
@@ -11,25 +12,28 @@
 //!                                 at its end: ended reports it, once, and forgets it
 //! ```
 //!
-//! A lease is extended when its period is over, by default a third of the time to live. A try that fails is followed by
-//! another, after a quarter of the remaining time: soon enough for several tries, and the closer together the nearer
-//! the end. [`Renewals`] knows no lock and no node, only identifiers that it assigned itself. How to drive it:
+//! A lease is extended when its period is over, by default a third of the time to live. A try that
+//! fails is followed by another, after a quarter of the remaining time: soon enough for several
+//! tries, and the closer together the nearer the end. [`Renewals`] knows no lock and no node, only
+//! identifiers that it assigned itself. How to drive it:
 //!
-//! 1. [`insert`](Renewals::insert) a lease that was won. [`remove`](Renewals::remove) it before its release is sent:
-//!    lock state first, then the wire. True means that its loss was not reported and will not be.
+//! 1. [`insert`](Renewals::insert) a lease that was won. [`remove`](Renewals::remove) it before its
+//!    release is sent: lock state first, then the wire. True means that its loss was not reported
+//!    and will not be.
 //! 2. Sleep until [`next_at`](Renewals::next_at). An insertion may have made that earlier.
-//! 3. Read the clock. Take the leases that [`ended`](Renewals::ended): each is lost, and its owner is notified now. No
-//!    answer that is under way brings it back.
-//! 4. Take those that are [`due`](Renewals::due), and send their extensions in one batch. The time that was read before
-//!    the first byte was written is the start of the new leases.
-//! 5. When such an extension is decided, read the clock and report it as [`renewed`](Renewals::renewed) or
-//!    [`failed`](Renewals::failed). `renewed` returns the lease that counts from now on. If it returns nothing, the
-//!    extension came too late or was not wanted any more: there is no new lease to rely on.
-//! 6. An owner that extended a lease by hand reports that by [`extended`](Renewals::extended), and the schedule goes by
-//!    it.
+//! 3. Read the clock. Take the leases that [`ended`](Renewals::ended): each is lost, and its owner
+//!    is notified now. No answer that is under way brings it back.
+//! 4. Take those that are [`due`](Renewals::due), and send their extensions in one batch. The time
+//!    that was read before the first byte was written is the start of the new leases.
+//! 5. When such an extension is decided, read the clock and report it as
+//!    [`renewed`](Renewals::renewed) or [`failed`](Renewals::failed). `renewed` returns the lease
+//!    that counts from now on. If it returns nothing, the extension came too late or was not wanted
+//!    any more: there is no new lease to rely on.
+//! 6. An owner that extended a lease by hand reports that by [`extended`](Renewals::extended), and
+//!    the schedule goes by it.
 //!
-//! The time passed in need not be exact: a late caller finds the same leases due or ended, and none twice. Every
-//! operation takes logarithmic time.
+//! The time passed in need not be exact: a late caller finds the same leases due or ended, and none
+//! twice. Every operation takes logarithmic time.
 //!
 //! ```
 //! use quorumlock::algorithm::lease::{MAX_TTL, Ttl};
@@ -70,8 +74,9 @@ use std::time::Duration;
 
 /// Shortest time from one try to the next. A node that failed is not asked again before that.
 pub const SHORTEST_DELAY: Duration = health::FIRST_DELAY;
-/// The part of the time left that passes between a failed try and the next, as a divisor. After each delay three
-/// quarters are left, so that a lock of 30 s, first refused at a third of its life, is tried about twenty times more.
+/// The part of the time left that passes between a failed try and the next, as a divisor. After
+/// each delay three quarters are left, so that a lock of 30 s, first refused at a third of its
+/// life, is tried about twenty times more.
 pub const RETRIES_SPREAD: u32 = 4;
 
 /// Names a lease on the schedule. No two leases of a schedule ever have the same name.
@@ -81,9 +86,11 @@ pub struct LeaseId(u64);
 /// How a lease is to be extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewalConfig {
-    /// Time from the start of a lease to its extension. A longer period than half of the validity counts as half of it.
+    /// Time from the start of a lease to its extension. A longer period than half of the validity
+    /// counts as half of it.
     pub period: Duration,
-    /// The time that an answer takes at worst: no try is repeated so close to the end that it could not be answered.
+    /// The time that an answer takes at worst: no try is repeated so close to the end that it could
+    /// not be answered.
     pub margin: Duration,
     /// How often it may be extended automatically; `None` is without limit.
     pub max_extensions: Option<u32>,
@@ -100,7 +107,8 @@ impl RenewalConfig {
         until: None,
     };
 
-    /// The default for leases of this time to live: extended after a third of it, without limit, tried to the very end.
+    /// The default for leases of this time to live: extended after a third of it, without limit,
+    /// tried to the very end.
     pub fn of(ttl: Ttl) -> RenewalConfig {
         RenewalConfig {
             period: Duration::from_millis(ttl.millis()) / 3,
@@ -171,7 +179,8 @@ impl Renewals {
         id
     }
 
-    /// Forgets a lease; false when it is not there, because it was removed before or its end was reported.
+    /// Forgets a lease; false when it is not there, because it was removed before or its end was
+    /// reported.
     pub fn remove(&mut self, id: LeaseId) -> bool {
         let Some(lease) = self.leases.remove(&id) else {
             return false;
@@ -183,12 +192,14 @@ impl Renewals {
         true
     }
 
-    /// Whether an extension of a lease is in flight: it was due, and its result has not been reported.
+    /// Whether an extension of a lease is in flight: it was due, and its result has not been
+    /// reported.
     pub fn is_in_flight(&self, id: LeaseId) -> bool {
         self.leases.get(&id).is_some_and(|lease| lease.is_in_flight)
     }
 
-    /// When there is something to do: the earliest extension, or end of a lease. Without leases, never.
+    /// When there is something to do: the earliest extension, or end of a lease. Without leases,
+    /// never.
     pub fn next_at(&self) -> LeaseTime {
         self.tries
             .first()
@@ -201,8 +212,8 @@ impl Renewals {
         self.ends.first().map_or(LeaseTime::NEVER, |&(at, _)| at)
     }
 
-    /// Appends the leases to be extended now, at most `limit` of them, those that have waited longest first. They are
-    /// in flight from now on.
+    /// Appends the leases to be extended now, at most `limit` of them, those that have waited
+    /// longest first. They are in flight from now on.
     pub fn due(&mut self, now: LeaseTime, limit: usize, due: &mut Vec<LeaseId>) {
         let mut taken = 0;
         while let Some(&(at, id)) = self.tries.first()
@@ -214,7 +225,8 @@ impl Renewals {
                 continue;
             };
             lease.try_at = None;
-            // A lease that has ended stays, to be reported as ended. One whose limit passed before this call runs out.
+            // A lease that has ended stays, to be reported as ended. One whose limit passed before
+            // this call runs out.
             if lease.validity.is_valid(now) && lease.config.until.is_none_or(|until| now < until) {
                 lease.is_in_flight = true;
                 due.push(id);
@@ -223,7 +235,8 @@ impl Renewals {
         }
     }
 
-    /// A node has lost its data: what is to be extended later is due now, and that uses up none of the extensions.
+    /// A node has lost its data: what is to be extended later is due now, and that uses up none of
+    /// the extensions.
     pub fn hurry(&mut self, now: LeaseTime) {
         let later: Vec<LeaseId> = self
             .tries
@@ -239,8 +252,8 @@ impl Renewals {
         }
     }
 
-    /// Lets a lease be extended as often and as long as this allows from now on, where that is more. False when it has
-    /// ended.
+    /// Lets a lease be extended as often and as long as this allows from now on, where that is
+    /// more. False when it has ended.
     pub fn allow(&mut self, id: LeaseId, config: RenewalConfig, now: LeaseTime) -> bool {
         let Some(lease) = self.valid(id, now) else {
             return false;
@@ -264,8 +277,9 @@ impl Renewals {
         true
     }
 
-    /// The extension in flight was won, at the start that is passed, read before its first byte was written. Returns
-    /// the lease that counts now; none when the old one had ended or is not there any more.
+    /// The extension in flight was won, at the start that is passed, read before its first byte was
+    /// written. Returns the lease that counts now; none when the old one had ended or is not there
+    /// any more.
     pub fn renewed(
         &mut self,
         id: LeaseId,
@@ -277,8 +291,9 @@ impl Renewals {
         if std::mem::take(&mut present.is_in_flight) && !std::mem::take(&mut present.is_extra) {
             present.extensions += 1;
         }
-        // With the same start as an extension by hand, this one was sent before that. While an owner waits for its
-        // answers, nothing is sent automatically, and later extensions last as long.
+        // With the same start as an extension by hand, this one was sent before that. While an
+        // owner waits for its answers, nothing is sent automatically, and later extensions last as
+        // long.
         let (start, lease) = if start > present.start {
             (start, lease)
         } else {
@@ -287,8 +302,8 @@ impl Renewals {
         self.extended(id, start, lease, now)
     }
 
-    /// The extension in flight was not won: it is tried again, as long as that may help. False when the lease is not
-    /// there any more.
+    /// The extension in flight was not won: it is tried again, as long as that may help. False when
+    /// the lease is not there any more.
     pub fn failed(&mut self, id: LeaseId, now: LeaseTime) -> bool {
         let Some(present) = self.leases.get_mut(&id) else {
             return false;
@@ -301,8 +316,9 @@ impl Renewals {
         true
     }
 
-    /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays
-    /// so. Returns the lease that counts now; none when the old one had ended or is not there any more.
+    /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is
+    /// in flight, it stays so. Returns the lease that counts now; none when the old one had ended
+    /// or is not there any more.
     pub fn extended(
         &mut self,
         id: LeaseId,
@@ -325,7 +341,8 @@ impl Renewals {
         Some(validity)
     }
 
-    /// Appends the leases whose validity has ended, and forgets them, whether or not an extension is in flight.
+    /// Appends the leases whose validity has ended, and forgets them, whether or not an extension
+    /// is in flight.
     pub fn ended(&mut self, now: LeaseTime, ended: &mut Vec<LeaseId>) {
         while let Some(&(end, id)) = self.ends.first()
             && end <= now
@@ -335,7 +352,8 @@ impl Renewals {
         }
     }
 
-    /// Plans the next try of a lease in place of the one before, if it is waiting and there may be one.
+    /// Plans the next try of a lease in place of the one before, if it is waiting and there may be
+    /// one.
     fn plan_try(&mut self, id: LeaseId, at: LeaseTime) {
         let Some(lease) = self.leases.get_mut(&id) else {
             return;
@@ -369,7 +387,8 @@ impl ScheduledLease {
         is_allowed && !self.is_in_flight && self.validity.is_valid(at)
     }
 
-    /// When to extend the lease as it is: after its period, and while there is time to try again if that fails.
+    /// When to extend the lease as it is: after its period, and while there is time to try again if
+    /// that fails.
     fn first_try(&self) -> LeaseTime {
         let longest = self.validity.remaining(self.start) / 2;
         self.start

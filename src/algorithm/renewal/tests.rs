@@ -1,4 +1,5 @@
-//! Tests of the schedule of extensions: whole lives and limits. `tests/properties` has any order of events.
+//! Tests of the schedule of extensions: whole lives and limits. `tests/properties` has any order of
+//! events.
 
 use super::*;
 use crate::algorithm::lease::MAX_TTL;
@@ -282,8 +283,8 @@ fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
     );
 }
 
-/// A clock may show the same time twice. While an owner extends by hand, nothing is sent automatically: so what is in
-/// flight was sent before.
+/// A clock may show the same time twice. While an owner extends by hand, nothing is sent
+/// automatically: so what is in flight was sent before.
 #[test]
 fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
     for (automatic, by_hand) in [(900, 300), (900, 5_000)] {

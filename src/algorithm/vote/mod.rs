@@ -10,8 +10,9 @@
 //!   neither ──────────────────────────────► Pending
 //! ```
 //!
-//! A verdict is given as soon as it is certain, so no caller waits for a straggler (rule 2.5). Only the first vote of a
-//! node counts: a later one belongs to the bookkeeping of its connection, not to the tally.
+//! A verdict is given as soon as it is certain, so no caller waits for a straggler (rule 2.5). Only
+//! the first vote of a node counts: a later one belongs to the bookkeeping of its connection, not
+//! to the tally.
 
 use super::node::{MAX_NODES, NodeId, NodeSet};
 use crate::fault::Fault;
@@ -23,9 +24,11 @@ pub enum Vote {
     Granted,
     /// A definite no: the key is held (acquire) or was not ours (release, extension).
     Refused,
-    /// A definite no to an acquire of several keys, which leaves something to undo: one is held, and others were set.
+    /// A definite no to an acquire of several keys, which leaves something to undo: one is held,
+    /// and others were set.
     Partial,
-    /// A definite no to an extension: there is no such key, as after a restart without data. It may be set again.
+    /// A definite no to an extension: there is no such key, as after a restart without data. It may
+    /// be set again.
     Absent,
     /// No usable answer.
     Fault(Fault),
@@ -53,7 +56,8 @@ pub enum ReleaseVerdict {
     Released,
     /// So many nodes refused that a quorum cannot have held our token.
     Expired,
-    /// Neither is known: a node that never had the key refuses as well, and one that hangs may hold it.
+    /// Neither is known: a node that never had the key refuses as well, and one that hangs may hold
+    /// it.
     Unavailable,
 }
 
@@ -118,8 +122,8 @@ impl Tally {
         }
     }
 
-    /// The node granted on another connection to it. That counts in place of its own vote, which is a refusal when the
-    /// request on this connection ran second.
+    /// The node granted on another connection to it. That counts in place of its own vote, which is
+    /// a refusal when the request on this connection ran second.
     pub fn granted_at(&mut self, node: NodeId) {
         for other in [
             &mut self.refused,
@@ -204,8 +208,9 @@ impl Tally {
         }
     }
 
-    /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock expired: fewer may all come
-    /// from nodes that never had its key, because they were down at the acquire.
+    /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock
+    /// expired: fewer may all come from nodes that never had its key, because they were down at the
+    /// acquire.
     pub fn release(&self) -> ReleaseVerdict {
         let undecided = self.nodes() - self.voted().len();
         let may_hold = self.nodes() - self.denied().len();

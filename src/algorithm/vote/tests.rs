@@ -1,5 +1,5 @@
-//! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model that only adds,
-//! every row of up to six nodes, and votes in any order.
+//! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model
+//! that only adds, every row of up to six nodes, and votes in any order.
 
 use super::*;
 use crate::fault::{Cause, Phase};
@@ -203,8 +203,8 @@ fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
     );
 }
 
-/// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than
-/// all.
+/// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is
+/// twice more than all.
 #[test]
 fn thresholds_are_those_of_a_majority() {
     let mut rows = 0;
@@ -250,7 +250,8 @@ fn thresholds_are_those_of_a_majority() {
     assert_eq!(rows, 2001, "the ways to divide up to nine nodes in five");
 }
 
-/// Of two URLs of one server, the one that does not vote may be the first to set or to delete the key.
+/// Of two URLs of one server, the one that does not vote may be the first to set or to delete the
+/// key.
 #[test]
 fn a_grant_through_another_connection_is_the_nodes_own() {
     let deleted = |row: &str| {
@@ -321,7 +322,8 @@ fn rows(letters: &str, nodes: usize) -> Vec<String> {
     all
 }
 
-/// However the undecided nodes vote, a verdict once given stays, and "Held or Unavailable" never turns into "Won".
+/// However the undecided nodes vote, a verdict once given stays, and "Held or Unavailable" never
+/// turns into "Won".
 #[test]
 fn verdicts_are_final() {
     for row in rows("grax_", 6) {
@@ -363,7 +365,8 @@ fn verdicts_are_final() {
     }
 }
 
-/// A verdict is given as early as it is certain: while it is not, the undecided nodes can still turn it.
+/// A verdict is given as early as it is certain: while it is not, the undecided nodes can still
+/// turn it.
 #[test]
 fn verdicts_are_pending_no_longer_than_they_must() {
     for row in rows("grax_", 6) {
@@ -396,8 +399,9 @@ fn elsewhere_an_absent_key_is_a_refusal() {
     }
 }
 
-/// Votes count, and not when they come: every sequence of five votes of three nodes, in which a node may repeat itself
-/// or change its vote. The first vote of each counts, in any order. What is decided on the way stays decided.
+/// Votes count, and not when they come: every sequence of five votes of three nodes, in which a
+/// node may repeat itself or change its vote. The first vote of each counts, in any order. What is
+/// decided on the way stays decided.
 #[test]
 fn only_first_votes_count_in_any_order() {
     const NODES: usize = 3;

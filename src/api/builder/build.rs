@@ -20,14 +20,15 @@ use crate::protocol::key_space;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
+/// Longest that any setting may be: so long that it means "for ever", and still far from any
+/// overflow.
 const LONGEST_SETTING: Duration = LONGEST_MAX_TTL;
 /// Time to live of a lock that names none, by a client that names none.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
-/// How much longer the key of a fenced lock is kept than any lock lasts: a fence may be a minute ahead of a server's
-/// clock, and clocks disagree.
+/// How much longer the key of a fenced lock is kept than any lock lasts: a fence may be a minute
+/// ahead of a server's clock, and clocks disagree.
 const FENCE_MARGIN: Duration = Duration::from_secs(120);
 
 impl Builder {

@@ -3,8 +3,9 @@
 use crate::algorithm::label::HolderLabel;
 use crate::os::host;
 
-/// The name of this machine, a slash and the id of this process, as a [`Builder::label`](crate::Builder::label): `host7/4711`. It is always
-/// usable: a long name is cut, and each byte that a label cannot contain is a `-`.
+/// The name of this machine, a slash and the id of this process, as a
+/// [`Builder::label`](crate::Builder::label): `host7/4711`. It is always usable: a long name is
+/// cut, and each byte that a label cannot contain is a `-`.
 ///
 /// ```
 /// use quorumlock::{Redlock, host_label};

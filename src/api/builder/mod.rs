@@ -18,22 +18,25 @@ use crate::os::clock::SystemClock;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for a node to answer, by default: far more than a healthy one in the same region needs, far less than a caller
-/// notices.
+/// Time for a node to answer, by default: far more than a healthy one in the same region needs, far
+/// less than a caller notices.
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Part of a time to live that clocks may disagree by, by default: one in a hundred.
 const DRIFT_FACTOR: f64 = 0.01;
 const RETRY_MIN: Duration = Duration::from_millis(2);
 const RETRY_MAX: Duration = Duration::from_millis(250);
-/// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
+/// Time to poll without sleeping, by default: about what servers on the same machine or in the same
+/// rack take.
 const SPIN: Duration = Duration::from_micros(100);
-/// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
+/// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree
+/// by.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long an entry in front of a queue may let others wait.
 const PLACE_LEASE: Duration = Duration::from_secs(1);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 
-/// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
+/// The settings of a [`Redlock`], with a default for everything but the nodes. Made by
+/// [`Redlock::builder`].
 ///
 /// ```
 /// use quorumlock::Redlock;
@@ -127,10 +130,11 @@ impl Builder {
 
     /// Adds a node: an independent Redis or Valkey master, by its URL.
     ///
-    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path`; user, password and path may
-    /// be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379 unless it is
-    /// named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). Parameters follow a `?`, with `&`
-    /// between them, as in `?db=2&durable=true`:
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path`; user,
+    /// password and path may be percent-encoded; a password without a user is written
+    /// `redis://:password@host`. The port is 6379 unless it is named. `valkey://` is `redis://`,
+    /// and `rediss://` is TLS (feature `tls`). Parameters follow a `?`, with `&` between them, as
+    /// in `?db=2&durable=true`:
     ///
     /// | Parameter | Meaning | Default |
     /// |---|---|---|
@@ -154,8 +158,9 @@ impl Builder {
     /// # Ok::<(), quorumlock::Error>(())
     /// ```
     ///
-    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
-    /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
+    /// Every client of a lock must name the same nodes, and the same database of each. Three or
+    /// five make a sound quorum; one makes the single-instance lock, which is as available as that
+    /// one server. The limit is 64.
     #[must_use]
     pub fn node(mut self, url: impl Into<String>) -> Builder {
         self.nodes.push(url.into());
@@ -169,15 +174,16 @@ impl Builder {
         self
     }
 
-    /// Declares whether all nodes keep every write that they have confirmed, through restarts and crashes: `appendonly
-    /// yes` *and* `appendfsync always`, on a disk that keeps what it confirms, without fail-over to a replica. Default:
-    /// no. `?durable=` in the URL of a node overrides it.
+    /// Declares whether all nodes keep every write that they have confirmed, through restarts and
+    /// crashes: `appendonly yes` *and* `appendfsync always`, on a disk that keeps what it confirms,
+    /// without fail-over to a replica. Default: no. `?durable=` in the URL of a node overrides it.
     ///
-    /// The votes of a durable node count at once after a restart, for any [`RestartPolicy`](crate::RestartPolicy). A
-    /// node whose `INFO` contains `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the
-    /// process after it, and the observer receives [an event](crate::event::Event::NodeNotDurable). Nothing else can be
-    /// checked, as `INFO` does not show `appendfsync`: **with a node that is wrongly declared durable, two clients may
-    /// hold a lock at once.**
+    /// The votes of a durable node count at once after a restart, for any
+    /// [`RestartPolicy`](crate::RestartPolicy). A node whose `INFO` contains `aof_enabled:0`
+    /// contradicts its declaration: it is not durable then, nor is the process after it, and the
+    /// observer receives [an event](crate::event::Event::NodeNotDurable). Nothing else can be
+    /// checked, as `INFO` does not show `appendfsync`: **with a node that is wrongly declared
+    /// durable, two clients may hold a lock at once.**
     ///
     /// ```
     /// use quorumlock::Redlock;
@@ -194,39 +200,43 @@ impl Builder {
         self
     }
 
-    /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that
-    /// names the same nodes and uses the same key excludes this one and is excluded by it.
+    /// What is put before a resource's name to make its key. Default: nothing, so that every other
+    /// Redlock client that names the same nodes and uses the same key excludes this one and is
+    /// excluded by it.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long each node has to answer one attempt, and no attempt takes longer, with three exceptions. One that has
-    /// to connect to nodes first, because fewer than a quorum are connected, has the same time again for connections
-    /// and handshakes; an attempt on a [fenced](crate::Mutex::fenced) lock may need a second round trip, and one on a
+    /// How long each node has to answer one attempt, and no attempt takes longer, with three
+    /// exceptions. One that has to connect to nodes first, because fewer than a quorum are
+    /// connected, has the same time again for connections and handshakes; an attempt on a
+    /// [fenced](crate::Mutex::fenced) lock may need a second round trip, and one on a
     /// [permit](crate::kind::Slot) two more. Default: 100 ms. At least 1 ms.
     ///
-    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
-    /// that, no attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the
-    /// lease.
+    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node
+    /// farther away than that, no attempt succeeds. Keep it a small part of the times to live: what
+    /// an attempt takes is missing from the lease.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
         self.node_timeout = timeout;
         self
     }
 
-    /// The part of a time to live by which clocks of servers and clients may disagree. Default: 0.01. At least 0,
-    /// less than 1. A lease is shorter than its time to live by this part and 2 ms (Redlock's clock drift).
+    /// The part of a time to live by which clocks of servers and clients may disagree. Default:
+    /// 0.01. At least 0, less than 1. A lease is shorter than its time to live by this part and 2
+    /// ms (Redlock's clock drift).
     #[must_use]
     pub fn drift_factor(mut self, factor: f64) -> Builder {
         self.drift_factor = factor;
         self
     }
 
-    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default:
-    /// 2 ms and 250 ms. Delays are random, and grow while the lock stays held; at once, where a
-    /// [release](Builder::release_notifications) would be heard of. The shortest is more than zero.
+    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends
+    /// it early. Default: 2 ms and 250 ms. Delays are random, and grow while the lock stays held;
+    /// at once, where a [release](Builder::release_notifications) would be heard of. The shortest
+    /// is more than zero.
     #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
         self.retry_min = shortest;
@@ -234,27 +244,31 @@ impl Builder {
         self
     }
 
-    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::unlimited`](crate::Wait::unlimited) go on when no
-    /// quorum of nodes answers. Default: 3 s. Waits with a limit of their own go on until that, unless so many nodes
-    /// have [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) and
+    /// [`Wait::unlimited`](crate::Wait::unlimited) go on when no quorum of nodes answers. Default:
+    /// 3 s. Waits with a limit of their own go on until that, unless so many nodes have
+    /// [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
     #[must_use]
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
         self.unavailable_after = time;
         self
     }
 
-    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s, or
-    /// [`max_ttl`](Builder::max_ttl) if that is shorter. One that is longer than `max_ttl` is refused.
+    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10
+    /// s, or [`max_ttl`](Builder::max_ttl) if that is shorter. One that is longer than `max_ttl` is
+    /// refused.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Builder {
         self.ttl = Some(ttl);
         self
     }
 
-    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
+    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366
+    /// days.
     ///
-    /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all
-    /// clients of the nodes must set the same. A lock with a longer time to live fails at its first use, as
+    /// **This is also how long a restarted node does not count**
+    /// ([`restart_policy`](Builder::restart_policy)), so all clients of the nodes must set the
+    /// same. A lock with a longer time to live fails at its first use, as
     /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a
     /// [`Watchdog`](crate::Watchdog) extends its lock.
     #[must_use]
@@ -263,11 +277,13 @@ impl Builder {
         self
     }
 
-    /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartPolicy::Observed`].
+    /// What is done about nodes that were restarted and may have forgotten locks. Default:
+    /// [`RestartPolicy::Observed`].
     ///
-    /// By default a node that has lost its keys does not count until [`max_ttl`](Builder::max_ttl) has passed, 60 s
-    /// unless it is set. While a majority of nodes does not count, nothing can be locked. Nodes that write every change
-    /// to disk can be declared [`durable`](Builder::durable): they count at once.
+    /// By default a node that has lost its keys does not count until [`max_ttl`](Builder::max_ttl)
+    /// has passed, 60 s unless it is set. While a majority of nodes does not count, nothing can be
+    /// locked. Nodes that write every change to disk can be declared [`durable`](Builder::durable):
+    /// they count at once.
     ///
     /// ```
     /// use quorumlock::{Redlock, embedded::EmbeddedNode};
@@ -293,13 +309,14 @@ impl Builder {
         self
     }
 
-    /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps.
-    /// Zero is not at all, and 10 ms the most. Default: 100 µs.
+    /// For how long a thread that is alone with its client polls for its answers without sleeping,
+    /// before it sleeps. Zero is not at all, and 10 ms the most. Default: 100 µs.
     ///
-    /// Servers that are near may answer sooner than a thread can be put to sleep and woken. Both ways are tried now and
-    /// then, and the busy one is used only where it is faster: not where it takes the processor that a server needs,
-    /// not when answers take longer, and never while several threads use the client. On a machine whose processors are
-    /// all busy with other programs, switch it off.
+    /// Servers that are near may answer sooner than a thread can be put to sleep and woken. Both
+    /// ways are tried now and then, and the busy one is used only where it is faster: not where it
+    /// takes the processor that a server needs, not when answers take longer, and never while
+    /// several threads use the client. On a machine whose processors are all busy with other
+    /// programs, switch it off.
     #[must_use]
     pub fn spin(mut self, time: Duration) -> Builder {
         self.spin = time;
@@ -308,15 +325,17 @@ impl Builder {
 
     /// Whether waiters are woken when another program releases the lock. Default: yes (rules 8).
     ///
-    /// A call that waits has an entry in the queue of the lock on each node, and a release tells the call that is the
-    /// first there, on the client's own channel: `quorumlock:` and 16 digits. The client subscribes to it when a call
-    /// first waits, on one more connection to each node, which is kept until no call has waited for a minute. A message
-    /// ends a wait early and nothing else: where messages are refused or lost, waits end by
+    /// A call that waits has an entry in the queue of the lock on each node, and a release tells
+    /// the call that is the first there, on the client's own channel: `quorumlock:` and 16 digits.
+    /// The client subscribes to it when a call first waits, on one more connection to each node,
+    /// which is kept until no call has waited for a minute. A message ends a wait early and nothing
+    /// else: where messages are refused or lost, waits end by
     /// [`retry_delay`](Builder::retry_delay). While they arrive, a waiter asks the servers seldom.
     ///
-    /// With `false`, calls of this client have no entry and are not told: they ask by `retry_delay`, take no turn among
-    /// other programs, and [`fair`](crate::Mutex::fair) locks are an error. Its releases still tell others. A user with
-    /// an access control list needs `+publish +subscribe &quorumlock:*`; without them the observer receives [one
+    /// With `false`, calls of this client have no entry and are not told: they ask by
+    /// `retry_delay`, take no turn among other programs, and [`fair`](crate::Mutex::fair) locks are
+    /// an error. Its releases still tell others. A user with an access control list needs `+publish
+    /// +subscribe &quorumlock:*`; without them the observer receives [one
     /// event](Event::ReleaseNotificationsRefused), and locks that are not fair work all the same.
     ///
     /// ```
@@ -342,16 +361,18 @@ impl Builder {
         self
     }
 
-    /// Calls `observer` with each [event](crate::event) of the locks and nodes of the client. Default: none. Each
-    /// further call adds an observer. [The module](crate::event) lists when and on which thread it is called.
+    /// Calls `observer` with each [event](crate::event) of the locks and nodes of the client.
+    /// Default: none. Each further call adds an observer. [The module](crate::event) lists when and
+    /// on which thread it is called.
     #[must_use]
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Builder {
         self.observers.push(Arc::new(observer));
         self
     }
 
-    /// The roots that certificates of `rediss://` nodes are checked against, and a client certificate. Default: the
-    /// roots of the system with the feature `tls-native-roots`, otherwise none. See [`Tls`](crate::Tls).
+    /// The roots that certificates of `rediss://` nodes are checked against, and a client
+    /// certificate. Default: the roots of the system with the feature `tls-native-roots`, otherwise
+    /// none. See [`Tls`](crate::Tls).
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     #[must_use]
@@ -367,21 +388,23 @@ impl Builder {
         self
     }
 
-    /// Counts what the client does, for a metrics server: see [`Counters`]. Default: nothing is counted. Replaces
-    /// earlier counters. It needs no observer.
+    /// Counts what the client does, for a metrics server: see [`Counters`]. Default: nothing is
+    /// counted. Replaces earlier counters. It needs no observer.
     #[must_use]
     pub fn counters(mut self, counters: &Counters) -> Builder {
         self.counters = Some(counters.clone());
         self
     }
 
-    /// What this client calls itself, for the operator and for other programs: the label is stored in the keys of its
-    /// locks, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default: none.
+    /// What this client calls itself, for the operator and for other programs: the label is stored
+    /// in the keys of its locks, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default:
+    /// none.
     ///
-    /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or [`host_label`](crate::host_label); any other label is an error
-    /// of [`build`](Builder::build). **All that can read the keys can read it.** The value of a key becomes the owner
-    /// token, a space and the label. Other libraries compare the whole value, so that such a lock excludes theirs, and
-    /// theirs excludes it, as before. Without a label, no byte more is sent.
+    /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or
+    /// [`host_label`](crate::host_label); any other label is an error of [`build`](Builder::build).
+    /// **All that can read the keys can read it.** The value of a key becomes the owner token, a
+    /// space and the label. Other libraries compare the whole value, so that such a lock excludes
+    /// theirs, and theirs excludes it, as before. Without a label, no byte more is sent.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -404,34 +427,36 @@ impl Builder {
         self
     }
 
-    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last acquired, extended
-    /// or released, and the key of a read-write lock after a fenced writer acquired or extended the lock.
-    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
-    /// days. Give all clients the same: the last one that uses a fenced lock determines how long its key stays.
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after the lock was last
+    /// acquired, extended or released, and the key of a read-write lock after a fenced writer
+    /// acquired or extended the lock. Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl)
+    /// and two minutes more, whatever is set. At most 366 days. Give all clients the same: the last
+    /// one that uses a fenced lock determines how long its key stays.
     ///
-    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
-    /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
-    /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
-    /// clients among themselves.
+    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client
+    /// and server, and grows all the same unless they disagree, or have been set back, by more than
+    /// the time that the lock was not used for. Two minutes are what a fence can be ahead of a
+    /// server's clock, and a minute for the clocks of servers and clients among themselves.
     ///
-    /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer acquired or extended
-    /// the lock, for the longest time that a client asked for.
+    /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer
+    /// acquired or extended the lock, for the longest time that a client asked for.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;
         self
     }
 
-    /// How long a program that is first in the queue of a lock may let the others wait. Default: 1 s. From 1 ms to an
-    /// hour.
+    /// How long a program that is first in the queue of a lock may let the others wait. Default: 1
+    /// s. From 1 ms to an hour.
     ///
-    /// A program that has ended costs the others nothing: its entry is removed when it is first. One that is stopped,
-    /// or hangs, cannot be told from one that is about to ask. A call that has seen it in front for so long, while the
-    /// lock was free or changed hands, has all entries in front of its own removed. Those that live store theirs again,
-    /// at the same place, within a round trip.
+    /// A program that has ended costs the others nothing: its entry is removed when it is first.
+    /// One that is stopped, or hangs, cannot be told from one that is about to ask. A call that has
+    /// seen it in front for so long, while the lock was free or changed hands, has all entries in
+    /// front of its own removed. Those that live store theirs again, at the same place, within a
+    /// round trip.
     ///
-    /// A call that waits and gets no message asks the nodes once in this time, and later the more are in front of it:
-    /// one millisecond for each.
+    /// A call that waits and gets no message asks the nodes once in this time, and later the more
+    /// are in front of it: one millisecond for each.
     #[must_use]
     pub fn place_lease(mut self, time: Duration) -> Builder {
         self.place_lease = time;
@@ -441,9 +466,9 @@ impl Builder {
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out
-    /// of range; the message names it. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
-    /// memory left.
+    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be
+    /// used, or a setting out of range; the message names it.
+    /// [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))
     }

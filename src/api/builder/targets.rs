@@ -1,5 +1,5 @@
-//! Nodes as the command line asks them: by connections of its own, which block. What they ask is no lock: `INFO`,
-//! `SCAN`, `TIME`.
+//! Nodes as the command line asks them: by connections of its own, which block. What they ask is no
+//! lock: `INFO`, `SCAN`, `TIME`.
 
 use super::Builder;
 use super::transports::transports;
@@ -14,7 +14,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Part of the limit after which a server that is silent in the handshake of TLS is asked whether it speaks TLS.
+/// Part of the limit after which a server that is silent in the handshake of TLS is asked whether
+/// it speaks TLS.
 const PROBE_PART: u32 = 8;
 
 /// A node, and how connections to it are protected.
@@ -49,8 +50,8 @@ impl NodeTarget {
         &self.endpoint
     }
 
-    /// Connects, with TLS where the URL requires it. The limit counts for each address of the node, and for each call
-    /// of the connection.
+    /// Connects, with TLS where the URL requires it. The limit counts for each address of the node,
+    /// and for each call of the connection.
     ///
     /// # Errors
     /// How far it came, and why no farther.

@@ -1,7 +1,7 @@
 //! Settings from variables of the environment, or of a file of the same form.
 //!
-//! One table names each variable, what its value may be, and the setting that it makes. An error names the variable
-//! and never the value, because a value may hold a password.
+//! One table names each variable, what its value may be, and the setting that it makes. An error
+//! names the variable and never the value, because a value may hold a password.
 
 use super::{Builder, config};
 use crate::algorithm::lease::{Ttl, TtlError};
@@ -19,8 +19,8 @@ const TRUTH: &str = "must be true or false";
 #[cfg(not(feature = "tls"))]
 const NO_TLS: &str = "needs TLS, which this program was built without (feature tls)";
 
-/// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an error in it names
-/// the node.
+/// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an
+/// error in it names the node.
 const VARIABLES: &[(&str, &str, Setter)] = &[
     #[cfg(not(feature = "tls"))]
     ("CACERT", NO_TLS, |_, _| None),
@@ -104,8 +104,9 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
 ];
 
 impl Builder {
-    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom:
-    /// with the underscore. Services, the command line and C programs then have one configuration.
+    /// Reads nodes and settings from the environment variables that begin with `prefix`,
+    /// `"QUORUMLOCK_"` by custom: with the underscore. Services, the command line and C programs
+    /// then have one configuration.
     ///
     /// | Variable behind the prefix | Value | Setting |
     /// |---|---|---|
@@ -128,10 +129,10 @@ impl Builder {
     /// | `TTL` | `10s` | [`ttl`](Builder::ttl) |
     /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |
     ///
-    /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
-    /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature.
-    /// `SNI` is an error: write `?server_name=` in each URL. `TTL` is no longer than `MAX_TTL`. The builder can be
-    /// changed further.
+    /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A
+    /// variable that is unset or empty leaves the default. Other variables are ignored; those about
+    /// TLS are an error without the feature. `SNI` is an error: write `?server_name=` in each URL.
+    /// `TTL` is no longer than `MAX_TTL`. The builder can be changed further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;
@@ -142,14 +143,14 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Config`](crate::ErrorKind::Config): no nodes, or a value that cannot be used. The message names the variable,
-    /// and not the value, which may hold a password.
+    /// [`Config`](crate::ErrorKind::Config): no nodes, or a value that cannot be used. The message
+    /// names the variable, and not the value, which may hold a password.
     pub fn from_env(prefix: &str) -> Result<Builder> {
         Builder::from_variables(prefix, std::env::vars_os())
     }
 
-    /// [`from_env`](Builder::from_env), with variables that come from elsewhere, such as a file. Of two with the same
-    /// name, the later counts.
+    /// [`from_env`](Builder::from_env), with variables that come from elsewhere, such as a file. Of
+    /// two with the same name, the later counts.
     ///
     /// ```
     /// use quorumlock::Builder;
@@ -244,7 +245,8 @@ impl Builder {
         Ok(builder)
     }
 
-    /// The time to live of a variable, against the other settings: what fails at the first lock would not name it.
+    /// The time to live of a variable, against the other settings: what fails at the first lock
+    /// would not name it.
     fn check_ttl(&self, prefix: &str) -> Result<()> {
         let why = match Ttl::new(self.default_ttl(), self.drift_factor, self.max_ttl) {
             Ok(_) => return Ok(()),

@@ -1,4 +1,5 @@
-//! A lock of any kind that is held: how long it is valid, and how it is extended. Dropping it releases the lock.
+//! A lock of any kind that is held: how long it is valid, and how it is extended. Dropping it
+//! releases the lock.
 
 pub(super) mod occupancy;
 mod release;
@@ -27,7 +28,8 @@ use std::time::Duration;
 
 /// A lock that was taken, until it is released or its lease ends.
 ///
-/// In a child made by `fork` it is the parent's: nothing is left of it there, and dropping it releases nothing.
+/// In a child made by `fork` it is the parent's: nothing is left of it there, and dropping it
+/// releases nothing.
 pub(crate) struct HeldLock {
     client: Client,
     local: LocalLock,
@@ -137,7 +139,8 @@ impl HeldLock {
         self.watched.get().is_some_and(|watched| watched.is_over())
     }
 
-    /// The time to live that the lease was last set to by a call; zero when the lock was released or detached.
+    /// The time to live that the lease was last set to by a call; zero when the lock was released
+    /// or detached.
     pub(crate) fn ttl(&self) -> Duration {
         Duration::from_millis(self.state.get().lasts.map_or(0, NonZeroU64::get))
     }
@@ -161,7 +164,8 @@ impl HeldLock {
         (self.lease().end() < ttl.lease_from(now).end()).then_some(now)
     }
 
-    /// Has no other thread extend the lock, or register something for its loss, while the result exists.
+    /// Has no other thread extend the lock, or register something for its loss, while the result
+    /// exists.
     fn enter(&self) -> Result<InUse<'_>> {
         self.client.check_process()?;
         self.occupancy.enter(|| self.client.engine().now())
@@ -172,7 +176,8 @@ impl HeldLock {
         &self.occupancy
     }
 
-    /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports what they replied.
+    /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports
+    /// what they replied.
     fn extend_to(&self, ttl: Ttl, begun: LeaseTime) -> ExtendOutcome {
         let found = self.extend_by(ttl, begun);
         let is_reported_here = if let ExtendResult::Lost(reason) = &found {
@@ -210,7 +215,8 @@ impl HeldLock {
         if self.is_lost() || !self.lease().is_valid(begun) {
             return ENDED;
         }
-        // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
+        // A node may do it though its answer never comes, or go by an earlier one because this one
+        // never reaches it.
         self.state
             .change(|state| state.longest = state.longest.max(ttl.longest()));
         let engine = self.client.engine();
@@ -221,7 +227,8 @@ impl HeldLock {
             ttl_millis: ttl.millis(),
             kind: self.claim.kind,
         };
-        // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
+        // Unless the end is near, there is time to wait for all nodes, and to find those that have
+        // lost the key.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);
         let now = engine.lease_now();
@@ -238,7 +245,8 @@ impl HeldLock {
         if count.is_lost() {
             return ExtendResult::Lost(LossReason::KeyGone);
         }
-        // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
+        // A renewal that was under way may have put off the end meanwhile. Nodes go by what they
+        // were asked last.
         if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
             return ENDED;
         }
@@ -252,8 +260,9 @@ impl HeldLock {
         }
     }
 
-    /// Asks the nodes for a lock that is held, as for a new one, and returns when that was and when they had answered.
-    /// None when they did not grant it by then, or the lease has ended. No other thread may extend the lock.
+    /// Asks the nodes for a lock that is held, as for a new one, and returns when that was and when
+    /// they had answered. None when they did not grant it by then, or the lease has ended. No other
+    /// thread may extend the lock.
     pub(crate) fn ask_again(&self, ttl: Ttl, until: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let engine = self.client.engine();
         let kind = self.claim.kind;
@@ -290,11 +299,12 @@ impl HeldLock {
         (is_won && self.rely_on(record.t0.lease, ttl)).then_some((record.t0.steady, answered_at))
     }
 
-    /// Makes the lock of a writer one of a reader, and extends it as such. It counts as a reader's from the first byte
-    /// that is sent for that, whichever nodes answer.
+    /// Makes the lock of a writer one of a reader, and extends it as such. It counts as a reader's
+    /// from the first byte that is sent for that, whichever nodes answer.
     pub(crate) fn downgrade(mut self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<HeldLock> {
         self.client.check_process()?;
-        // No extension of the writer is sent from here on, and a node refuses one that is on its way.
+        // No extension of the writer is sent from here on, and a node refuses one that is on its
+        // way.
         let Unregistered {
             lease,
             reached,
@@ -319,7 +329,8 @@ impl HeldLock {
             self.client.checked_ttl(duration)?,
             self.client.engine().lease_now(),
         );
-        // Behind the extension, on each connection: the writer's entry goes, if it has one, and readers are told.
+        // Behind the extension, on each connection: the writer's entry goes, if it has one, and
+        // readers are told.
         let entry = self.claim.departure.take().map(|departure| departure.entry);
         let reached = self.state.get().reached;
         for entry in entry.map(Some).into_iter().chain([None]) {
@@ -344,8 +355,8 @@ impl HeldLock {
             .map_or_else(|| self.state.get().lease, |watched| watched.lease())
     }
 
-    /// Relies on the lease of an extension that was begun at `start`. False when the loss of the lock has been
-    /// signalled.
+    /// Relies on the lease of an extension that was begun at `start`. False when the loss of the
+    /// lock has been signalled.
     fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
         self.state.change(|state| state.lasts = Some(ttl.longest()));
         match self.watched.get() {

@@ -6,8 +6,9 @@
 //!            drop of InUse
 //! ```
 //!
-//! Others wait for it, also while it is in a callback of the program. A callback that the extension calls on the same
-//! thread would wait for itself, and is refused. What only looks at the lock waits for none of them.
+//! Others wait for it, also while it is in a callback of the program. A callback that the extension
+//! calls on the same thread would wait for itself, and is refused. What only looks at the lock
+//! waits for none of them.
 
 use crate::algorithm::time::Timestamp;
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
@@ -40,7 +41,8 @@ impl Occupancy {
         }
     }
 
-    /// Waits until no other thread uses the lock, until then at most. Without `until`, the call does not wait.
+    /// Waits until no other thread uses the lock, until then at most. Without `until`, the call
+    /// does not wait.
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config) when this thread uses it.
@@ -58,7 +60,8 @@ impl Occupancy {
             if left.is_zero() {
                 return Ok(None);
             }
-            // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
+            // A suspended machine does not count a sleep's time, so a sleep is short and the clock
+            // is read again.
             let time = left.min(CLOCK_CHECK_INTERVAL);
             user = self
                 .left

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 impl HeldLock {
-    /// Releases the lock, and waits for the outcome. `queued` is called when later requests go behind the release.
+    /// Releases the lock, and waits for the outcome. `queued` is called when later requests go
+    /// behind the release.
     pub(crate) fn unlock(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let Unregistered {
@@ -68,7 +69,8 @@ impl HeldLock {
         };
         let wall = SystemTime::now();
         let now = client.engine().readings();
-        // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
+        // Threads of this client that wait for the lock ask the servers from now on: any client may
+        // release it.
         self.local.release(self.hold_id(), now.steady);
         self.leave_queue();
         client.report().detached(self.key().title());
@@ -173,8 +175,8 @@ impl HeldLock {
 impl Drop for HeldLock {
     fn drop(&mut self) {
         if self.client.is_inherited() {
-            // The lock is the parent's. The channel of the watch is not dropped: another thread was perhaps waiting at
-            // it.
+            // The lock is the parent's. The channel of the watch is not dropped: another thread was
+            // perhaps waiting at it.
             return std::mem::forget(self.watched.take());
         }
         if self.state.get().lasts.is_some() {

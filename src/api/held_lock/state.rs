@@ -9,10 +9,11 @@ use std::num::NonZeroU64;
 /// How a lock is held.
 #[derive(Clone, Copy)]
 pub(super) struct HeldState {
-    /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's thread has it.
+    /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's
+    /// thread has it.
     pub(super) lease: Validity,
-    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has
-    /// been released, or detached.
+    /// The longest that the lock can last from now on unless it is extended by hand, in
+    /// milliseconds. None when it has been released, or detached.
     pub(super) lasts: Option<NonZeroU64>,
     /// The longest time to live that any node may have been asked for, in milliseconds.
     pub(super) longest: NonZeroU64,
@@ -35,7 +36,8 @@ impl HeldState {
     }
 }
 
-/// The state, with a mutex that is held for a moment only: nothing is sent and no callback runs meanwhile.
+/// The state, with a mutex that is held for a moment only: nothing is sent and no callback runs
+/// meanwhile.
 pub(super) struct StateCell(Mutex<HeldState>);
 
 impl StateCell {

@@ -52,7 +52,8 @@ impl HeldLock {
     /// Has the lock extended automatically, unless it is already. The thread of the watchdog runs.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers would miss a loss.
+    /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers
+    /// would miss a loss.
     pub(crate) fn extend_automatically(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<()> {
         if self.is_extended_by(watchdog, ttl) {
             return Ok(());
@@ -65,14 +66,16 @@ impl HeldLock {
         Err(Error::new(ErrorKind::Config, message))
     }
 
-    /// Has the lock extended automatically, unless it is already. False when it is watched without being extended.
+    /// Has the lock extended automatically, unless it is already. False when it is watched without
+    /// being extended.
     fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
         self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, self.hold_id()))
             .is_extended()
     }
 
-    /// Has the lock extended automatically for a thread that shares it from now on: for as long as its watchdog allows,
-    /// counted from now, or longer. False when it is watched without being extended, or lost.
+    /// Has the lock extended automatically for a thread that shares it from now on: for as long as
+    /// its watchdog allows, counted from now, or longer. False when it is watched without being
+    /// extended, or lost.
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
         let now = self.client.engine().lease_now();
         let extension = watchdog.extension_of(ttl, now, self.hold_id());

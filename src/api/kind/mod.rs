@@ -1,7 +1,8 @@
-//! The kinds of locks: type parameters of [`Mutex`](crate::Mutex), [`MutexGuard`](crate::MutexGuard) and
-//! [`Lease`](crate::Lease).
+//! The kinds of locks: type parameters of [`Mutex`](crate::Mutex),
+//! [`MutexGuard`](crate::MutexGuard) and [`Lease`](crate::Lease).
 //!
-//! A kind is a type without values. Only these combinations are kinds; any other one does not compile.
+//! A kind is a type without values. Only these combinations are kinds; any other one does not
+//! compile.
 //!
 //! | Kind | Made by | Beyond what every lock has |
 //! |---|---|---|
@@ -90,7 +91,8 @@ impl Sealed for Fenced<Write> {
     }
 }
 
-/// One of many readers, and no writer. [`Write`] has the rules of the two sides of a read-write lock.
+/// One of many readers, and no writer. [`Write`] has the rules of the two sides of a read-write
+/// lock.
 #[derive(Debug)]
 pub enum Read {}
 
@@ -126,31 +128,36 @@ impl Sealed for Read {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// * Every reader and every writer has a lease of its own, with the [`ttl`](crate::Mutex::ttl) and the
-///   [`watchdog`](crate::Mutex::watchdog) of its mutex. After a crash of a reader, a writer waits for the time to live
-///   of that reader at most. The end of one reader's lease changes no other lease.
-/// * Readers and writers that wait form one queue: the lock goes to them in the order in which they came, and readers
-///   next to each other have it together. So neither side starves. New readers wait behind a writer that waits,
-///   and `try_lock` of a reader returns `None`; `try_lock` of a writer delays no other call. Behind the entry of a
-///   program that has crashed, others wait for [`Builder::place_lease`](crate::Builder::place_lease) at most.
-/// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
-///   writer, and the writer for the thread, until the lease ends. For the same reason a reader cannot become a writer:
-///   two threads that both want it would wait for each other.
-/// * The threads of a program that share a client share one lease to read: it is lost for all of them at once. Up to
-///   64 programs read at once; the next one finds the lock held. A lease that has a watchdog is extended until the last
-///   guard is dropped, within the widest limits of their watchdogs. A thread with a watchdog has a lease of its own if
-///   another one has asked for the signal of a lease without. Of readers that share a lease, each has its time to live,
-///   less 10 ms or a quarter of the validity.
-/// * **It is another lock than a plain one of the same name: the two do not exclude each other.** Its key is
-///   `quorumlock-rw:`, the prefix and the name, and no other library understands it. No name with its prefix may begin
-///   with that.
+/// * Every reader and every writer has a lease of its own, with the [`ttl`](crate::Mutex::ttl) and
+///   the [`watchdog`](crate::Mutex::watchdog) of its mutex. After a crash of a reader, a writer
+///   waits for the time to live of that reader at most. The end of one reader's lease changes no
+///   other lease.
+/// * Readers and writers that wait form one queue: the lock goes to them in the order in which they
+///   came, and readers next to each other have it together. So neither side starves. New readers
+///   wait behind a writer that waits, and `try_lock` of a reader returns `None`; `try_lock` of a
+///   writer delays no other call. Behind the entry of a program that has crashed, others wait for
+///   [`Builder::place_lease`](crate::Builder::place_lease) at most.
+/// * **A thread must not read again while it reads.** If a writer begins to wait in between, the
+///   thread waits for the writer, and the writer for the thread, until the lease ends. For the same
+///   reason a reader cannot become a writer: two threads that both want it would wait for each
+///   other.
+/// * The threads of a program that share a client share one lease to read: it is lost for all of
+///   them at once. Up to 64 programs read at once; the next one finds the lock held. A lease that
+///   has a watchdog is extended until the last guard is dropped, within the widest limits of their
+///   watchdogs. A thread with a watchdog has a lease of its own if another one has asked for the
+///   signal of a lease without. Of readers that share a lease, each has its time to live, less 10
+///   ms or a quarter of the validity.
+/// * **It is another lock than a plain one of the same name: the two do not exclude each other.**
+///   Its key is `quorumlock-rw:`, the prefix and the name, and no other library understands it. No
+///   name with its prefix may begin with that.
 /// * Nodes need scripts: one that runs none, or none for this user, does not count
-///   ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET`, `DEL`, `PEXPIRE`
-///   and `TIME`. A key that holds something else is left as it is
+///   ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`,
+///   `SET`, `DEL`, `PEXPIRE` and `TIME`. A key that holds something else is left as it is
 ///   ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). Writers have a number if they are
 ///   [fenced](crate::Mutex::fenced); entries have no [label](crate::Builder::label).
 ///
-/// Rule 14 has the rest, and the header of `protocol/kinds/read_write.rs` the proof that a writer is alone.
+/// Rule 14 has the rest, and the header of `protocol/kinds/read_write.rs` the proof that a writer
+/// is alone.
 #[derive(Debug)]
 pub enum Write {}
 
@@ -183,18 +190,19 @@ impl Sealed for Write {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// * One attempt takes one round trip, whatever the number of names: each node is asked for all keys in one write,
-///   and votes for the set only if it has set them all. A set that is refused holds nothing: what a node has set for it
-///   is deleted at once.
-/// * A wait holds nothing either. It waits for the first name that was refused, and then tries all of them again.
-///   So sets do not deadlock, with each other or with single locks, in whatever order their names are given. A set that
-///   shares names with many others may wait for longer than any of them.
-/// * There is one lease for all: one end, one [`watchdog`](crate::Mutex::watchdog), one loss. When a quorum of nodes
-///   has lost one of the keys, the set is lost.
+/// * One attempt takes one round trip, whatever the number of names: each node is asked for all
+///   keys in one write, and votes for the set only if it has set them all. A set that is refused
+///   holds nothing: what a node has set for it is deleted at once.
+/// * A wait holds nothing either. It waits for the first name that was refused, and then tries all
+///   of them again. So sets do not deadlock, with each other or with single locks, in whatever
+///   order their names are given. A set that shares names with many others may wait for longer than
+///   any of them.
+/// * There is one lease for all: one end, one [`watchdog`](crate::Mutex::watchdog), one loss. When
+///   a quorum of nodes has lost one of the keys, the set is lost.
 ///
-/// Each key is that of a plain lock, for this and for other Redlock libraries. A set of one name is the plain lock of
-/// that name. A set can be neither fair nor fenced: take a fenced lock for each resource whose writes must carry a
-/// number.
+/// Each key is the key of a plain lock, for this and for other Redlock libraries. A set of one name
+/// is the plain lock of that name. A set can be neither fair nor fenced: take a fenced lock for
+/// each resource whose writes must carry a number.
 #[derive(Debug)]
 pub enum Set {}
 
@@ -210,7 +218,8 @@ impl Sealed for Set {
     }
 }
 
-/// One of k slots: at most k holders at once, for a licence for three, or a service that bears ten calls at a time.
+/// One of k slots: at most k holders at once, for a licence for three, or a service that bears ten
+/// calls at a time.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -228,26 +237,29 @@ impl Sealed for Set {
 ///
 /// # Permits are slots
 ///
-/// Counting over a quorum is unsound: with 5 nodes, majorities would admit 16 holders of 10 permits. So the permits are
-/// k plain locks, named `name#0` to `name#k-1`, and the holder of one of them has a permit. What is promised of a plain
-/// lock is promised of each permit: it is a lease with a time to live, and the permit of a program that was killed can
-/// be taken when its time has passed. Plain locks of these names exclude permits.
+/// Counting over a quorum is unsound: with 5 nodes, majorities would admit 16 holders of 10
+/// permits. So the permits are k plain locks, named `name#0` to `name#k-1`, and the holder of one
+/// of them has a permit. What is promised of a plain lock is promised of each permit: it is a lease
+/// with a time to live, and the permit of a program that was killed can be taken when its time has
+/// passed. Plain locks of these names exclude permits.
 ///
 /// Programs may use different k for one name: never more permits are held than the largest k.
 ///
 /// # What it costs
 ///
-/// One round trip as long as permits are left, as a rule: the slot that this client released last is tried first, or
-/// any one. If that is held, the nodes are asked for another one and reply which are free, and a free one is tried:
-/// three round trips, so that a call may take three node timeouts. If none is free, the call waits in the one queue of
-/// the semaphore on each node; a release tells the first one, and which slot it is. Threads that share a client queue
-/// in their order, by the name; the first of them has the program's entry.
+/// One round trip as long as permits are left, as a rule: the slot that this client released last
+/// is tried first, or any one. If that is held, the nodes are asked for another one and reply which
+/// are free, and a free one is tried: three round trips, so that a call may take three node
+/// timeouts. If none is free, the call waits in the one queue of the semaphore on each node; a
+/// release tells the first one, and which slot it is. Threads that share a client queue in their
+/// order, by the name; the first of them has the program's entry.
 ///
 /// # What it does not promise
 ///
-/// There is no number: the numbers of different slots could not be compared. Programs are served in their order as a
-/// rule: a first attempt may come in between, and so may a slot that is free on some nodes only. A call that takes
-/// several permits one after the other can deadlock with another one that does the same.
+/// There is no number: the numbers of different slots could not be compared. Programs are served in
+/// their order as a rule: a first attempt may come in between, and so may a slot that is free on
+/// some nodes only. A call that takes several permits one after the other can deadlock with another
+/// one that does the same.
 #[derive(Debug)]
 pub enum Slot {}
 
@@ -258,7 +270,8 @@ impl Sealed for Slot {
     type Own = SlotIndex;
 
     fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
-        // A slot is the plain lock of its name. Without the semaphore, there are at least as many permits.
+        // A slot is the plain lock of its name. Without the semaphore, there are at least as many
+        // permits.
         match kind {
             kind::Kind::Permit(_) => Some(kind),
             _ => Plain::kind_of(kind, key)
@@ -268,11 +281,11 @@ impl Sealed for Slot {
     }
 }
 
-/// `K` ([`Plain`] or [`Fenced`]) that its owner may lock again while it holds it. The owner is the calling thread, or
-/// an [`Owner`](crate::Owner) for work that moves between threads.
+/// `K` ([`Plain`] or [`Fenced`]) that its owner may lock again while it holds it. The owner is the
+/// calling thread, or an [`Owner`](crate::Owner) for work that moves between threads.
 ///
-/// For everything but its owner it is the lock that it was made of: it has the same key, and excludes locks that are
-/// not reentrant and is excluded by them, also those of the same thread.
+/// For everything but its owner it is the lock that it was made of: it has the same key, and
+/// excludes locks that are not reentrant and is excluded by them, also those of the same thread.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -298,18 +311,20 @@ impl Sealed for Slot {
 ///
 /// A call that takes the lock again
 ///
-/// * sends nothing, waits in no queue, and has a limit of its own only where an extension has to be waited for;
-/// * is refused as [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended or its loss was
-///   [signalled](crate::MutexGuard::lost): a new lock under an old guard would hide that the old one is lost. When the
-///   last guard of a lost lock was dropped, the lock can be taken anew;
-/// * extends the lease first when its mutex has a longer [`ttl`](crate::Mutex::ttl) than the lease was last set to, or
-///   when less than two thirds of that `ttl` remain. It fails as [`Unavailable`](crate::ErrorKind::Unavailable) if the
-///   extension does; the outer guards are as before. A shorter `ttl` changes nothing;
-/// * starts the [`watchdog`](crate::Mutex::watchdog) of its mutex, if the lock has none. It works until the last guard
-///   is dropped.
+/// * sends nothing, waits in no queue, and has a limit of its own only where an extension has to be
+///   waited for;
+/// * is refused as [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended or its loss
+///   was [signalled](crate::MutexGuard::lost): a new lock under an old guard would hide that the
+///   old one is lost. When the last guard of a lost lock was dropped, the lock can be taken anew;
+/// * extends the lease first when its mutex has a longer [`ttl`](crate::Mutex::ttl) than the lease
+///   was last set to, or when less than two thirds of that `ttl` remain. It fails as
+///   [`Unavailable`](crate::ErrorKind::Unavailable) if the extension does; the outer guards are as
+///   before. A shorter `ttl` changes nothing;
+/// * starts the [`watchdog`](crate::Mutex::watchdog) of its mutex, if the lock has none. It works
+///   until the last guard is dropped.
 ///
-/// Guards may be dropped in any order. The last one releases the lock. The guard of a thread stays there, as its owner
-/// does:
+/// Guards may be dropped in any order. The last one releases the lock. The guard of a thread stays
+/// there, as its owner does:
 ///
 /// ```compile_fail,E0277
 /// # let redlock = quorumlock::Redlock::builder().node("redis://127.0.0.1").build().unwrap();
@@ -333,7 +348,8 @@ impl<K: Sealed> Sealed for Reentrant<K> {
     }
 }
 
-/// Any kind but a reentrant one, known at run time only: for collections, and for bindings to other languages.
+/// Any kind but a reentrant one, known at run time only: for collections, and for bindings to other
+/// languages.
 #[derive(Debug)]
 pub enum Any {}
 

@@ -15,7 +15,8 @@ pub trait Sealed {
     /// Whether an owner may lock it again.
     const IS_REENTRANT: bool = false;
 
-    /// What a lock of this kind and key, as the nodes hold it, is as one of these; none if it is another lock.
+    /// What a lock of this kind and key, as the nodes hold it, is as one of these; none if it is
+    /// another lock.
     fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind>;
 }
 

@@ -1,4 +1,5 @@
-//! A detached lease, whatever its kind: what another thread or process needs to continue with a held lock.
+//! A detached lease, whatever its kind: what another thread or process needs to continue with a
+//! held lock.
 //!
 //! ```text
 //!   MutexGuard ── detach ──► Lease ──────────────── attach ──► MutexGuard
@@ -7,11 +8,13 @@
 //!                          SecretText ── pipe, file ── &str
 //! ```
 //!
-//! It has no client, no thread and no connection; its keys stay on the nodes and expire there. Invariants:
-//! 1. There is one of it: `attach` and `into_text` consume it. The library does not know of copies of the text.
-//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own clock ensures this.
-//!    Elsewhere only the wall clock can; and as that may be wrong, a lease never lasts longer than its whole time to
-//!    live from when it is attached.
+//! It has no client, no thread and no connection; its keys stay on the nodes and expire there.
+//! Invariants:
+//! 1. There is one of it: `attach` and `into_text` consume it. The library does not know of copies
+//!    of the text.
+//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own
+//!    clock ensures this. Elsewhere only the wall clock can; and as that may be wrong, a lease
+//!    never lasts longer than its whole time to live from when it is attached.
 //! 3. The owner token leaves it in its text alone.
 
 use super::text::{LATEST_END_MILLIS, LeaseContent, SecretText};
@@ -28,13 +31,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A lease without a guard.
 pub(crate) struct DetachedLease {
     content: LeaseContent,
-    /// Its end by the clock of this process, of which there is one, for as long as the lease has not left it.
+    /// Its end by the clock of this process, of which there is one, for as long as the lease has
+    /// not left it.
     end_here: Option<LeaseTime>,
 }
 
 impl DetachedLease {
-    /// What remains at `now`. To be read in this order: the wall clock, then the other, so that what passes in between
-    /// is taken off.
+    /// What remains at `now`. To be read in this order: the wall clock, then the other, so that
+    /// what passes in between is taken off.
     pub(crate) fn new(
         key: LockKey,
         claim: &AttemptRecord,
@@ -111,13 +115,14 @@ impl DetachedLease {
         self.end_from(now, SystemTime::now(), self.ttl()).since(now)
     }
 
-    /// For how long it may be relied on by a client that reckons with this time to live. To be read in this order:
-    /// `now`, then the wall clock.
+    /// For how long it may be relied on by a client that reckons with this time to live. To be read
+    /// in this order: `now`, then the wall clock.
     pub(crate) fn validity(&self, ttl: Ttl, now: LeaseTime, wall: SystemTime) -> Validity {
         Validity::until(self.end_from(now, wall, ttl.validity()))
     }
 
-    /// Its end by the clock of this process: no later than any of the clocks allows, and `longest` from now at most.
+    /// Its end by the clock of this process: no later than any of the clocks allows, and `longest`
+    /// from now at most.
     fn end_from(&self, now: LeaseTime, wall: SystemTime, longest: Duration) -> LeaseTime {
         let left = self.end().duration_since(wall).unwrap_or_default();
         now.after(left.min(longest))
@@ -175,7 +180,8 @@ mod tests {
         }
     }
 
-    /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.
+    /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the
+    /// wall clock.
     fn lease() -> DetachedLease {
         DetachedLease::new(
             LockKey::One("k".into()),

@@ -16,10 +16,11 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 /// A held lock without a guard. [`MutexGuard::detach`](crate::MutexGuard::detach) makes one,
-/// [`Redlock::attach`](crate::Redlock::attach) and [`Mutex::attach`](crate::Mutex::attach) make a guard of it.
+/// [`Redlock::attach`](crate::Redlock::attach) and [`Mutex::attach`](crate::Mutex::attach) make a
+/// guard of it.
 ///
-/// The lock is still held: no other client gets it before [`end`](Lease::end). **Dropping a lease releases nothing**,
-/// and nothing extends it; a lease that is not attached expires.
+/// The lock is still held: no other client gets it before [`end`](Lease::end). **Dropping a lease
+/// releases nothing**, and nothing extends it; a lease that is not attached expires.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -41,19 +42,20 @@ use std::time::{Duration, SystemTime};
 ///
 /// # Whose it is
 ///
-/// A lock has one holder because a lease has one owner. Its text can be copied, and the library cannot know: if two
-/// processes attach the same text, both believe that they have the lock. The first to unlock it ends it for both; the
-/// `unlock` of the other returns [`Expired`](crate::ReleaseOutcome::Expired), its extensions
-/// [`Lost`](crate::ExtendOutcome::Lost). A child made by `fork` has a copy as well: one of the two attaches it, the
-/// child with a client of its own.
+/// A lock has one holder because a lease has one owner. Its text can be copied, and the library
+/// cannot know: if two processes attach the same text, both believe that they have the lock. The
+/// first to unlock it ends it for both; the `unlock` of the other returns
+/// [`Expired`](crate::ReleaseOutcome::Expired), its extensions
+/// [`Lost`](crate::ExtendOutcome::Lost). A child made by `fork` has a copy as well: one of the two
+/// attaches it, the child with a client of its own.
 ///
 /// # How long it lasts
 ///
-/// In the process that detached it, exactly as long as the guard would have. Once it has been text, its end is a time
-/// of the wall clock, so that it means something in another process, on another machine and after a restart. So **the
-/// wall clocks must agree**: by as much as one is behind, the lease is relied on for too long there, though never for
-/// longer than its time to live. `extend` right after `attach` makes it certain: it asks the nodes, and counts from
-/// then.
+/// In the process that detached it, exactly as long as the guard would have. Once it has been text,
+/// its end is a time of the wall clock, so that it means something in another process, on another
+/// machine and after a restart. So **the wall clocks must agree**: by as much as one is behind, the
+/// lease is relied on for too long there, though never for longer than its time to live. `extend`
+/// right after `attach` makes it certain: it asks the nodes, and counts from then.
 #[must_use = "dropping a lease releases nothing: the lock stays held until it expires"]
 pub struct Lease<K: Kind = Plain> {
     detached: DetachedLease,
@@ -82,8 +84,8 @@ impl<K: Kind> Lease<K> {
         &self.detached
     }
 
-    /// The key on the nodes: the marker of its kind, the prefix of its client, and the name of the lock. For a set, the
-    /// first of its [`keys`](Lease::keys).
+    /// The key on the nodes: the marker of its kind, the prefix of its client, and the name of the
+    /// lock. For a set, the first of its [`keys`](Lease::keys).
     pub fn key(&self) -> &str {
         &self.detached.key().each()[0]
     }
@@ -98,8 +100,8 @@ impl<K: Kind> Lease<K> {
         self.detached.end()
     }
 
-    /// How long the lock can still be relied on, by the clocks as they are now. Zero when it cannot be attached any
-    /// more.
+    /// How long the lock can still be relied on, by the clocks as they are now. Zero when it cannot
+    /// be attached any more.
     pub fn remaining(&self) -> Duration {
         self.detached.remaining()
     }
@@ -159,11 +161,11 @@ impl Lease<Any> {
     }
 }
 
-/// Reads what [`Lease::into_text`] wrote: exactly that, without a line feed or blank around it, so trim it if it comes
-/// from a file. Whether the lease still lasts shows when it is attached.
+/// Reads what [`Lease::into_text`] wrote: exactly that, without a line feed or blank around it, so
+/// trim it if it comes from a file. Whether the lease still lasts shows when it is attached.
 ///
-/// An error is of kind [`Config`](crate::ErrorKind::Config): the text is damaged, of a later version, of another kind
-/// of lock than `K`, or something else. It is never quoted.
+/// An error is of kind [`Config`](crate::ErrorKind::Config): the text is damaged, of a later
+/// version, of another kind of lock than `K`, or something else. It is never quoted.
 impl<K: Kind> FromStr for Lease<K> {
     type Err = Error;
 

@@ -7,14 +7,16 @@
 //!                                time to live, milliseconds
 //! ```
 //!
-//! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands before the token.
-//! The keys of a set are separated by commas. Of a read-write lock, the version says what is held.
+//! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands
+//! before the token. The keys of a set are separated by commas. Of a read-write lock, the version
+//! says what is held.
 //!
-//! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a
-//! file would mind: what the key and the label have besides letters, digits and `-._~/` is percent-encoded. There is
-//! exactly one text for a lease, and reading is strict: a text that was cut short or put together wrongly is refused,
-//! not guessed at. The token stands last, because its length is known: no beginning of a text is a text. What is
-//! refused is never quoted.
+//! It is printable ASCII without blanks, quotes or anything else that a shell, an environment
+//! variable or a line of a file would mind: what the key and the label have besides letters, digits
+//! and `-._~/` is percent-encoded. There is exactly one text for a lease, and reading is strict: a
+//! text that was cut short or put together wrongly is refused, not guessed at. The token stands
+//! last, because its length is known: no beginning of a text is a text. What is refused is never
+//! quoted.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
@@ -30,11 +32,13 @@ const NAME: &str = "quorumlock-lease";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
-/// A [`Lease`](crate::Lease) as text: **a secret**, because a process that reads it can extend and release the lock.
+/// A [`Lease`](crate::Lease) as text: **a secret**, because a process that reads it can extend and
+/// release the lock.
 ///
-/// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way out. Hand it over by
-/// a pipe, a file or an environment variable that only the receiver can read, and not by a command line, which every
-/// user of the machine can see. Its memory is overwritten before it is given back.
+/// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way
+/// out. Hand it over by a pipe, a file or an environment variable that only the receiver can read,
+/// and not by a command line, which every user of the machine can see. Its memory is overwritten
+/// before it is given back.
 pub struct SecretText(String);
 
 impl SecretText {

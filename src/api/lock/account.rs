@@ -1,7 +1,8 @@
-//! What the events report about one call for a lock as a whole: that it waits, and how it ended without the lock.
+//! What the events report about one call for a lock as a whole: that it waits, and how it ended
+//! without the lock.
 //!
-//! Each call has one account, closed with its result. So no way out of a call can miss the event of its end, or report
-//! it twice.
+//! Each call has one account, closed with its result. So no way out of a call can miss the event of
+//! its end, or report it twice.
 
 use super::call::LockCall;
 use crate::algorithm::node::NodeId;
@@ -62,8 +63,9 @@ impl<'m> CallAccount<'m> {
         self.has_waited
     }
 
-    /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard was made, also if
-    /// its lease ended meanwhile. `if_held`: the reason for a call that ends because the lock is held.
+    /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard
+    /// was made, also if its lease ended meanwhile. `if_held`: the reason for a call that ends
+    /// because the lock is held.
     pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
         let error = match result {
             _ if self.is_reported => return,

@@ -1,7 +1,7 @@
 //! Attaching to a lock that is held already: a guard is made of a lease, and no node is asked.
 //!
-//! A lock that another client has taken has its keys on nodes that this client may never have spoken to. So all nodes
-//! count as reached, and each one gets the release, now or when it is back.
+//! A lock that another client has taken has its keys on nodes that this client may never have
+//! spoken to. So all nodes count as reached, and each one gets the release, now or when it is back.
 
 use super::Lock;
 use crate::algorithm::kind::{Access, Kind};

@@ -1,7 +1,8 @@
 //! The attempts of one call, and what happens between them.
 //!
-//! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step. A
-//! call for a permit makes its attempts in [`search`](super::search), and [`waiting`] is about the queues.
+//! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method
+//! for each step. A call for a permit makes its attempts in [`search`](super::search), and
+//! [`waiting`] is about the queues.
 
 mod waiting;
 
@@ -29,8 +30,8 @@ use crate::protocol::operation::Departure;
 use getrandom::SysRng;
 use std::time::Duration;
 
-/// For how long a call of a program that has woken another one lets that one ask: what nodes do for this call meanwhile
-/// is in vain, and in the way of that one.
+/// For how long a call of a program that has woken another one lets that one ask: what nodes do for
+/// this call meanwhile is in vain, and in the way of that one.
 const HEAD_START: Duration = Duration::from_micros(200);
 
 /// A lock that was won.
@@ -50,7 +51,8 @@ pub(super) struct Attempts<'a, 'm> {
     pub(super) search: Search,
     /// The last attempt, with the result of its last round.
     last: Option<(AttemptRecord, RoundResult)>,
-    /// What the last attempt ran into that had its full time, of this call or of the one before it, if it failed.
+    /// What the last attempt ran into that had its full time, of this call or of the one before it,
+    /// if it failed.
     failure: Option<Unavailability>,
     /// How many round trips the last attempt took.
     round_trips: u32,
@@ -60,7 +62,8 @@ pub(super) struct Attempts<'a, 'm> {
     is_loss_unreported: bool,
     /// Whether a set whose entry is in the queue of one of its keys asks for all keys next.
     asks_for_all: bool,
-    // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
+    // Fields are dropped in this order: a waiter is unregistered before its thread leaves the
+    // queue.
     pub(super) waiter: Option<Box<Waiter<'a>>>,
     pub(super) ticket: Option<QueueTicket<'a>>,
     /// For a set: which of its keys the ticket and the waiter are for.
@@ -68,7 +71,8 @@ pub(super) struct Attempts<'a, 'm> {
 }
 
 impl<'a, 'm> Attempts<'a, 'm> {
-    /// Begins with a first attempt. A call without a ticket does not wait; the ticket of a set is for one of its keys.
+    /// Begins with a first attempt. A call without a ticket does not wait; the ticket of a set is
+    /// for one of its keys.
     pub(super) fn new(
         call: LockCall<'a>,
         queued: Option<(QueueTicket<'a>, usize)>,
@@ -111,7 +115,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Err(found) if found.causes.is_empty() => {}
                 Err(found) => {
                     machine.was_unavailable();
-                    // The queue's head before this call may have found permanent faults: their time goes on to count.
+                    // The queue's head before this call may have found permanent faults: their time
+                    // goes on to count.
                     if let Some(since) = found.quorum_impossible_since {
                         machine
                             .early_end()
@@ -152,7 +157,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
     pub(super) fn run(&mut self) -> Result<Option<Won<'a>>> {
         loop {
             let output = self.machine.poll();
-            // An observer that gets the event of a lost attempt can rely on its undo having been queued.
+            // An observer that gets the event of a lost attempt can rely on its undo having been
+            // queued.
             if !matches!(output, Output::Undo(_)) {
                 self.report_loss();
             }
@@ -189,8 +195,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         Ok(())
     }
 
-    /// Asks all nodes for the lock of the key: in the call's turn if it has an entry, or if the kind of the lock has to
-    /// be asked for so.
+    /// Asks all nodes for the lock of the key: in the call's turn if it has an entry, or if the
+    /// kind of the lock has to be asked for so.
     pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
         let kind = self.call.kind();
         let is_set = self.call.is_set();
@@ -295,7 +301,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             return;
         };
         if self.machine.is_held() {
-            // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
+            // An attempt that the deadline cut short has no new answer; nor has one about another
+            // key of a set.
             let is_answer =
                 result.tally.acquisition() == Outcome::Held && is_about(result, self.key_index);
             if let (Some(ticket), true) = (&self.ticket, is_answer) {
@@ -318,8 +325,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         self.round_trips = round_trips;
     }
 
-    /// Queues the release of what a lost attempt may have set on these nodes. The call's entry stays there, but where
-    /// it leaves.
+    /// Queues the release of what a lost attempt may have set on these nodes. The call's entry
+    /// stays there, but where it leaves.
     fn undo(&mut self, nodes: NodeSet) {
         let departure = self.departure();
         let leaves = self
@@ -507,7 +514,8 @@ pub(super) fn random() -> u64 {
     entropy::draw_jitter(&mut SysRng).unwrap_or_default()
 }
 
-/// [`random`], for the delay after a lost attempt. After a won one there is no delay, and the system call is saved.
+/// [`random`], for the delay after a lost attempt. After a won one there is no delay, and the
+/// system call is saved.
 fn random_unless_won(result: &RoundResult) -> u64 {
     if result.is_won() { 0 } else { random() }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(super) struct LockCall<'m> {
     pub(super) lock: &'m Lock,
-    /// The key that is asked for, and the queues of threads that want it: the queues of the lock, or of the slot that
-    /// is tried.
+    /// The key that is asked for, and the queues of threads that want it: the queues of the lock,
+    /// or of the slot that is tried.
     pub(super) local: &'m LocalLock,
     pub(super) ttl: Ttl,
     pub(super) limit: WaitLimit,
@@ -66,7 +66,8 @@ impl<'m> LockCall<'m> {
         }
     }
 
-    /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or all of them.
+    /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or
+    /// all of them.
     pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
         let keys = self.key().each();
         match (&self.lock.permits, index) {
@@ -76,8 +77,8 @@ impl<'m> LockCall<'m> {
         }
     }
 
-    /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this client has released a
-    /// slot.
+    /// Whether an interrupt of the wait is a reason to ask: of a semaphore, that a thread of this
+    /// client has released a slot.
     pub(super) fn has_slot_handed_on(&self) -> bool {
         self.lock
             .permits
@@ -94,8 +95,8 @@ impl<'m> LockCall<'m> {
             .map_or(position, |permits| permits.position(position, now))
     }
 
-    /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a semaphore, which
-    /// have no key of their own. And until when.
+    /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a
+    /// semaphore, which have no key of their own. And until when.
     pub(super) fn held_by_this_thread(
         &self,
         now: LeaseTime,

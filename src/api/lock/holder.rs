@@ -1,4 +1,5 @@
-//! Which holder has a lock: a question of an operator or of a program that has given up. Taking a lock never asks it.
+//! Which holder has a lock: a question of an operator or of a program that has given up. Taking a
+//! lock never asks it.
 
 use super::Lock;
 use crate::algorithm::inspection::{Holding, InspectionVerdict};
@@ -9,7 +10,8 @@ use crate::events::error::Result;
 use std::fmt;
 use std::time::Duration;
 
-/// The holder of a lock at one moment: from [`Mutex::holder`](crate::Mutex::holder). It is a copy, and does not change.
+/// The holder of a lock at one moment: from [`Mutex::holder`](crate::Mutex::holder). It is a copy,
+/// and does not change.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Holder {
     label: HolderLabel,
@@ -62,24 +64,27 @@ impl Holder {
         }
     }
 
-    /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it has no label, or
-    /// is of another library. The program sets it itself, so it proves nothing.
+    /// What the holder's client calls itself: [`Builder::label`](crate::Builder::label). None if it
+    /// has no label, or is of another library. The program sets it itself, so it proves nothing.
     pub fn label(&self) -> Option<&str> {
         self.label.as_str()
     }
 
-    /// How long a quorum of nodes has the lock if it is neither released nor extended. None if its keys have no expiry.
+    /// How long a quorum of nodes has the lock if it is neither released nor extended. None if its
+    /// keys have no expiry.
     pub fn remaining(&self) -> Option<Duration> {
         self.remaining
     }
 
-    /// The addresses of the nodes that have it, a quorum at least: of those that had answered when a quorum was found.
+    /// The addresses of the nodes that have it, a quorum at least: of those that had answered when
+    /// a quorum was found.
     pub fn nodes(&self) -> &[String] {
         &self.nodes
     }
 
-    /// How many calls wait for the lock in its queue: the greatest number of a node, of those that had answered. 0
-    /// where it cannot be asked for. A call that was killed counts until its entry is removed.
+    /// How many calls wait for the lock in its queue: the greatest number of a node, of those that
+    /// had answered. 0 where it cannot be asked for. A call that was killed counts until its entry
+    /// is removed.
     pub fn waiting(&self) -> u64 {
         self.waiting
     }

@@ -1,9 +1,9 @@
 //! Reentrant locks: an owner that holds a lock may take it again.
 //!
-//! The levels are counted in this process, so that a re-entry sends nothing and cannot disagree with the nodes. An
-//! [`Owner`] has a table of what it holds; a thread has an owner of its own. A guard counts a
-//! [`SharedLock`](crate::api::shared_lock::SharedLock) by an `Arc`, and the table has a `Weak`: the last guard that
-//! goes releases the lock.
+//! The levels are counted in this process, so that a re-entry sends nothing and cannot disagree
+//! with the nodes. An [`Owner`] has a table of what it holds; a thread has an owner of its own. A
+//! guard counts a [`SharedLock`](crate::api::shared_lock::SharedLock) by an `Arc`, and the table
+//! has a `Weak`: the last guard that goes releases the lock.
 
 use super::Lock;
 use crate::api::held::Held;
@@ -30,7 +30,8 @@ impl Owner {
     /// Makes a lock that was taken this owner's.
     pub(super) fn first_level(&self, lock: &Lock, held: HeldLock) -> Share {
         if !self.is_thread() {
-            // The thread may serve another owner next, which waits for this one and not for the thread.
+            // The thread may serve another owner next, which waits for this one and not for the
+            // thread.
             lock.local.forget_thread(held.hold_id());
         }
         let shared = SharedLock::new(held);

@@ -31,7 +31,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
+/// Longest name, in bytes: longer ones are mistakes, and would be sent to every node with every
+/// command.
 const MAX_NAME: usize = 4096;
 
 /// A lock by name, with settings.
@@ -85,7 +86,8 @@ impl Lock {
         )
     }
 
-    /// The lock of any of several slots. `permits` is as the program has given it: it may be unusable.
+    /// The lock of any of several slots. `permits` is as the program has given it: it may be
+    /// unusable.
     pub(super) fn semaphore(client: &Client, name: &str, permits: usize) -> Lock {
         let lock = Lock::plain(client, name);
         let kind = Kind::Permit(u16::try_from(permits.min(MOST_PERMITS)).unwrap_or_default());
@@ -190,7 +192,8 @@ impl Lock {
         matches!(self.local, LocalLock::Set(_))
     }
 
-    /// Checks the name and the settings, and starts the thread of the watchdog if there is to be one.
+    /// Checks the name and the settings, and starts the thread of the watchdog if there is to be
+    /// one.
     fn prepare(&self) -> Result<Ttl> {
         self.check_name()?;
         let ttl = self.client.checked_ttl(self.ttl)?;

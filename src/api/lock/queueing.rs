@@ -17,8 +17,8 @@ pub(super) enum Queued {
     OutOfTime(Option<Unavailability>),
 }
 
-/// Waits to become the head of this client's queue, with no guard of this client in front. Permanent faults that
-/// leave no quorum end this wait as they end the head's wait.
+/// Waits to become the head of this client's queue, with no guard of this client in front.
+/// Permanent faults that leave no quorum end this wait as they end the head's wait.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
     ticket: &QueueTicket<'_>,
@@ -37,7 +37,8 @@ pub(super) fn wait_in_queue(
     loop {
         let until = match position {
             QueuePosition::Head(available_at) if now.steady < deadline => {
-                // While a guard of this client held the lock, no thread asked whether the nodes were there.
+                // While a guard of this client held the lock, no thread asked whether the nodes
+                // were there.
                 call.started = if was_held_here {
                     now.steady
                 } else {
@@ -65,11 +66,13 @@ pub(super) fn wait_in_queue(
             return Ok(Queued::OutOfTime(ticket.is_known_held().err()));
         }
         match &notifications {
-            // The position is read again after the registration: a change before it sent no notification.
+            // The position is read again after the registration: a change before it sent no
+            // notification.
             None => notifications = Some(ticket.notifications()),
             Some(notifications) => {
                 account.begin_to_wait(call, now.lease);
-                // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
+                // A suspended machine does not count a sleep's time, so a sleep is short and the
+                // clock is read again.
                 let time = until
                     .min(deadline)
                     .since(now.steady)
@@ -98,8 +101,8 @@ fn deadline_in_queue(call: &LockCall<'_>) -> Option<Timestamp> {
     }
 }
 
-/// Until when to wait behind other threads, before the queue is looked at again. An error when the wait is over,
-/// because too few nodes can answer the head.
+/// Until when to wait behind other threads, before the queue is looked at again. An error when the
+/// wait is over, because too few nodes can answer the head.
 fn wait_behind(
     call: &LockCall<'_>,
     ticket: &QueueTicket<'_>,

@@ -1,5 +1,5 @@
-//! Locks to read: the threads of a client share one lease. A thread that finds it asks no node, unless the nodes were
-//! asked a while ago.
+//! Locks to read: the threads of a client share one lease. A thread that finds it asks no node,
+//! unless the nodes were asked a while ago.
 
 use super::Lock;
 use super::attempts::{Attempts, Won};
@@ -65,8 +65,8 @@ impl Lock {
         Ok(Held::Shared(share))
     }
 
-    /// Joins the threads of this client that read, if a lease of theirs will do: without `until`, one that can be
-    /// shared at once; with it, also one that the nodes grant anew by then.
+    /// Joins the threads of this client that read, if a lease of theirs will do: without `until`,
+    /// one that can be shared at once; with it, also one that the nodes grant anew by then.
     fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<Share>> {
         self.client.check_process()?;
         let ttl = self.prepare()?;
@@ -104,7 +104,8 @@ impl Lock {
         if !lock.join(ttl, came_at, until)? {
             return Ok(false);
         }
-        // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
+        // Where another thread watches the lease without a watchdog, one with a watchdog has a
+        // lease of its own.
         self.watchdog
             .as_ref()
             .map_or(Ok(true), |watchdog| lock.is_extended_for(watchdog, ttl))

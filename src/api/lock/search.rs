@@ -5,8 +5,8 @@
 //!   in turn: the slot that a message named, or any ── refused, another one is free ──► that one
 //! ```
 //!
-//! So an attempt takes one round trip where permits are left, and three at most, each within a node timeout. What a
-//! refused slot has set is undone before the next one is asked for.
+//! So an attempt takes one round trip where permits are left, and three at most, each within a node
+//! timeout. What a refused slot has set is undone before the next one is asked for.
 
 use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;
@@ -76,7 +76,8 @@ impl<'a> Attempts<'a, '_> {
         Ok(())
     }
 
-    /// Whether a refused attempt asks for another slot: one that is free, or in turn, if it does not wait for that.
+    /// Whether a refused attempt asks for another slot: one that is free, or in turn, if it does
+    /// not wait for that.
     fn goes_on(&mut self, free: Option<usize>, was_in_turn: bool) -> bool {
         if was_in_turn || self.machine.queue().is_some() {
             return free.is_some();
@@ -86,7 +87,8 @@ impl<'a> Attempts<'a, '_> {
         self.search.asks_in_turn
     }
 
-    /// The slot to ask for first: one that a message named, or that was released here; of a first attempt, any.
+    /// The slot to ask for first: one that a message named, or that was released here; of a first
+    /// attempt, any.
     fn first_slot(&mut self, permits: &PermitSlots) -> Option<usize> {
         let named = self
             .machine
@@ -132,7 +134,8 @@ impl<'a> Attempts<'a, '_> {
         )
     }
 
-    /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets another one succeeds.
+    /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets
+    /// another one succeeds.
     fn report_endless(&self, permits: &PermitSlots, result: &RoundResult) {
         let Some(round) = &result.queue else { return };
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
@@ -151,8 +154,8 @@ impl<'a> Attempts<'a, '_> {
         }
     }
 
-    /// Asks for a slot. A call that has no entry lets the next thread in the queue try another one meanwhile. None if a
-    /// thread of this client has it.
+    /// Asks for a slot. A call that has no entry lets the next thread in the queue try another one
+    /// meanwhile. None if a thread of this client has it.
     fn try_slot(
         &mut self,
         permits: &'a PermitSlots,

@@ -88,8 +88,8 @@ impl PermitSlots {
 pub(super) struct Search {
     /// The slot that is tried, or was acquired.
     pub(super) taken: Option<TakenSlot>,
-    /// Whether a call that has no entry asks in turn: a slot was refused, and what is refused in turn shows which slots
-    /// are free.
+    /// Whether a call that has no entry asks in turn: a slot was refused, and what is refused in
+    /// turn shows which slots are free.
     pub(super) asks_in_turn: bool,
     /// Whether the attempt has asked for a slot before.
     pub(super) is_asked_on: bool,

@@ -16,7 +16,8 @@ use crate::events::event::GaveUpReason;
 use std::time::Instant;
 
 impl Lock {
-    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is held.
+    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is
+    /// held.
     pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         match self.kind.access() {
             _ if self.is_reentrant => owner::of_thread().take(self, wait),
@@ -30,8 +31,8 @@ impl Lock {
         persist(Some(wait), || self.take(Some(wait)))
     }
 
-    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without `wait`, by one
-    /// attempt.
+    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without
+    /// `wait`, by one attempt.
     pub(in crate::api) fn take_as(
         &self,
         owner: &Owner,

@@ -1,7 +1,8 @@
 //! The wait of a call that is the head of its program's queue, for messages from the nodes.
 //!
-//! The wait ends with a message, at the given time, by an interrupt from this process, or when it is cancelled. All
-//! sources are registered before a round asks the nodes, and the wait follows it: no release is missed in between.
+//! The wait ends with a message, at the given time, by an interrupt from this process, or when it
+//! is cancelled. All sources are registered before a round asks the nodes, and the wait follows it:
+//! no release is missed in between.
 
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::Timestamp;
@@ -57,8 +58,8 @@ impl<'w> Waiter<'w> {
         }
     }
 
-    /// The lock was acquired, and lasts until then unless it is extended. Its release removes the entry, if there is
-    /// one.
+    /// The lock was acquired, and lasts until then unless it is extended. Its release removes the
+    /// entry, if there is one.
     pub(super) fn won(self, until: Timestamp, has_entry: bool) {
         if has_entry {
             self.seat.win(until);

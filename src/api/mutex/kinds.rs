@@ -12,9 +12,9 @@ impl Mutex<Plain> {
     /// Numbers every acquisition. Each number is greater than all numbers before it:
     /// [`MutexGuard::fence`]. Default: no number, and a lock that other libraries understand.
     ///
-    /// A lease can end while its holder is stopped and does not know. When it continues it still writes, and no lock
-    /// can keep it from that. The resource can, if every write brings its number and the resource refuses a smaller one
-    /// than it has seen:
+    /// A lease can end while its holder is stopped and does not know. When it continues it still
+    /// writes, and no lock can keep it from that. The resource can, if every write brings its
+    /// number and the resource refuses a smaller one than it has seen:
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -34,33 +34,37 @@ impl Mutex<Plain> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written. If
-    /// nodes do forget, the numbers continue from the wall clocks: they are microseconds since 1970, or more. One
-    /// acquisition takes one round trip, as for a plain lock, unless clients compete for it in that very moment, or
-    /// this machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
+    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what
+    /// it has written. If nodes do forget, the numbers continue from the wall clocks: they are
+    /// microseconds since 1970, or more. One acquisition takes one round trip, as for a plain lock,
+    /// unless clients compete for it in that very moment, or this machine's wall clock is more than
+    /// a minute ahead: then it may take two, each with the node timeout.
     ///
-    /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was
-    /// written with a wrong clock. Such a node does not count for this lock
-    /// ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is written there; the others continue, and their
-    /// numbers stay as they are. The key ends with its retention, or delete it on that node. **A machine whose own wall
-    /// clock is more than a day behind takes no fenced lock that others use:** to it, all nodes are ahead.
+    /// A number that is more than a day ahead of the wall clock of its node or of this machine is
+    /// damage, or was written with a wrong clock. Such a node does not count for this lock
+    /// ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is written there; the others
+    /// continue, and their numbers stay as they are. The key ends with its retention, or delete it
+    /// on that node. **A machine whose own wall clock is more than a day behind takes no fenced
+    /// lock that others use:** to it, all nodes are ahead.
     ///
-    /// **A fenced lock and a plain lock of the same name are two different locks: a holder of one does not exclude a
-    /// holder of the other.** All programs that use a resource must agree on which it is. The key of a fenced lock is
-    /// `quorumlock-fence:`, the prefix and the name, and no other library understands it. No name with its prefix may
-    /// begin with that.
+    /// **A fenced lock and a plain lock of the same name are two different locks: a holder of one
+    /// does not exclude a holder of the other.** All programs that use a resource must agree on
+    /// which it is. The key of a fenced lock is `quorumlock-fence:`, the prefix and the name, and
+    /// no other library understands it. No name with its prefix may begin with that.
     ///
     /// Nodes need scripts: one that runs none, or none for this user, does not count
-    /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A
-    /// key that holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). A
-    /// node whose memory is full extends and releases what is held, if the user may run `PEXPIRE` too. Keys stay on the
-    /// nodes for [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
+    /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`,
+    /// `SET` and `TIME`. A key that holds something else is left as it is
+    /// ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). A node whose memory is full
+    /// extends and releases what is held, if the user may run `PEXPIRE` too. Keys stay on the nodes
+    /// for [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
     #[must_use]
     pub fn fenced(self) -> Mutex<Fenced> {
         Mutex::new(self.lock.fenced())
     }
 
-    /// Serves programs in the order in which they begin to wait, without exception. Default: as a rule (rule 8.4).
+    /// Serves programs in the order in which they begin to wait, without exception. Default: as a
+    /// rule (rule 8.4).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -72,43 +76,47 @@ impl Mutex<Plain> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Programs that wait for any lock are in its queue, in the order in which they came; but a call of a plain mutex
-    /// tries once before it waits, and may find the lock free just then. A call of a fair mutex does not come in
-    /// between so. Among the threads of a program, the order is the same as for any mutex; the head of their queue has
-    /// the program's entry, and a new one for each lock that it takes.
+    /// Programs that wait for any lock are in its queue, in the order in which they came; but a
+    /// call of a plain mutex tries once before it waits, and may find the lock free just then. A
+    /// call of a fair mutex does not come in between so. Among the threads of a program, the order
+    /// is the same as for any mutex; the head of their queue has the program's entry, and a new one
+    /// for each lock that it takes.
     ///
-    /// A program that ends, or is cut off, leaves the queue. One that is stopped while it is first lets the others wait
-    /// for [`Builder::place_lease`](crate::Builder::place_lease), once.
+    /// A program that ends, or is cut off, leaves the queue. One that is stopped while it is first
+    /// lets the others wait for [`Builder::place_lease`](crate::Builder::place_lease), once.
     ///
-    /// The key of the lock is the key of a plain lock, and so is its queue. So fair and plain clients of any library
-    /// exclude each other, and clients of this library take turns. [`try_lock`](Mutex::try_lock) stores no entry, and
-    /// fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well, and its key is that
-    /// of a fenced lock. A call takes one round trip when the lock is free and none waits.
+    /// The key of the lock is the key of a plain lock, and so is its queue. So fair and plain
+    /// clients of any library exclude each other, and clients of this library take turns.
+    /// [`try_lock`](Mutex::try_lock) stores no entry, and fails while others wait. The same holds
+    /// for a lock that is [fenced](Mutex::fenced) as well, and its key is that of a fenced lock. A
+    /// call takes one round trip when the lock is free and none waits.
     ///
-    /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)), and the user the commands of queues and the
-    /// channels `quorumlock:*`, as the [operations page](crate::docs::operations) lists them. Without the right to them
-    /// the lock is refused ([`Cause::NoPermission`](crate::Cause::NoPermission)), and so it is with
+    /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)), and the user the
+    /// commands of queues and the channels `quorumlock:*`, as the [operations
+    /// page](crate::docs::operations) lists them. Without the right to them the lock is refused
+    /// ([`Cause::NoPermission`](crate::Cause::NoPermission)), and so it is with
     /// [`release_notifications(false)`](crate::Builder::release_notifications), by
     /// [`Config`](crate::ErrorKind::Config).
     ///
-    /// The rules are in section 15 of the [rules](crate::docs::rules); what the order rests on is in
-    /// `src/algorithm/queue/mod.rs`.
+    /// The rules are in section 15 of the [rules](crate::docs::rules); what the order rests on is
+    /// in `src/algorithm/queue/mod.rs`.
     #[must_use]
     pub fn fair(self) -> Self {
         Mutex::new(self.lock.fair())
     }
 
-    /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Default: a thread that locks what it
-    /// holds waits for itself, until the lease ends; with a watchdog, for ever.
+    /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Default: a thread
+    /// that locks what it holds waits for itself, until the lease ends; with a watchdog, for ever.
     #[must_use]
     pub fn reentrant(self) -> Mutex<Reentrant> {
         Mutex::new(self.lock.reentrant())
     }
 
-    /// Which client holds the lock now, if any does on a quorum of nodes. Asks every node once and changes nothing;
-    /// waits until a quorum of answers decides, for the node timeout at most, and once more if connections have to be
-    /// made. The lock may have changed hands when the answer is there: it is for messages and operators, and no reason
-    /// to believe that the lock is free, or held.
+    /// Which client holds the lock now, if any does on a quorum of nodes. Asks every node once and
+    /// changes nothing; waits until a quorum of answers decides, for the node timeout at most, and
+    /// once more if connections have to be made. The lock may have changed hands when the answer is
+    /// there: it is for messages and operators, and no reason to believe that the lock is free, or
+    /// held.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -127,27 +135,30 @@ impl Mutex<Plain> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A user with an access control list needs `+get +pttl`, and for a fenced lock `+get +time`; for
-    /// [`Holder::waiting`] also `+zcard` and the key of the queue.
+    /// A user with an access control list needs `+get +pttl`, and for a fenced lock `+get +time`;
+    /// for [`Holder::waiting`] also `+zcard` and the key of the queue.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered to tell; its causes show where the
-    /// user may not ask ([`Cause::NoPermission`](crate::Cause::NoPermission)). [`Config`](crate::ErrorKind::Config) for
-    /// an unusable name; [`Forked`](crate::ErrorKind::Forked).
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered to tell; its
+    /// causes show where the user may not ask
+    /// ([`Cause::NoPermission`](crate::Cause::NoPermission)). [`Config`](crate::ErrorKind::Config)
+    /// for an unusable name; [`Forked`](crate::ErrorKind::Forked).
     pub fn holder(&self) -> Result<Option<Holder>> {
         Holder::of(&self.lock)
     }
 }
 
 impl Mutex<Fenced> {
-    /// Serves programs in the order in which they begin to wait, as [`fair`](Mutex::fair) of a plain lock. Those that
-    /// are fenced and not fair are excluded, and tried once before they queue up.
+    /// Serves programs in the order in which they begin to wait, as [`fair`](Mutex::fair) of a
+    /// plain lock. Those that are fenced and not fair are excluded, and tried once before they
+    /// queue up.
     #[must_use]
     pub fn fair(self) -> Self {
         Mutex::new(self.lock.fair())
     }
 
-    /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Every level has the same number.
+    /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Every level has the
+    /// same number.
     #[must_use]
     pub fn reentrant(self) -> Mutex<Reentrant<Fenced>> {
         Mutex::new(self.lock.reentrant())
@@ -163,8 +174,9 @@ impl Mutex<Fenced> {
 }
 
 impl Mutex<Write> {
-    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than the numbers of all
-    /// writers before that had one, as [`fenced`](Mutex::fenced) of a plain lock has it.
+    /// The same lock, with a number for each writer: [`MutexGuard::fence`]. It is greater than the
+    /// numbers of all writers before that had one, as [`fenced`](Mutex::fenced) of a plain lock has
+    /// it.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -184,12 +196,14 @@ impl Mutex<Write> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// * The number is for what is *written* under the lock: readers have none. What a reader passes on may be of any
-    ///   writer before it.
-    /// * It is the lock of the unfenced [`Redlock::write_mutex`](crate::Redlock::write_mutex) of that name: all exclude
-    ///   each other as ever, and writers without a number may come in between.
-    /// * Nodes keep the last number in the key of the lock, for [`fence_retention`](crate::Builder::fence_retention)
-    ///   from when a writer got it or extended it. The key of a free lock outlives it by that.
+    /// * The number is for what is *written* under the lock: readers have none. What a reader
+    ///   passes on may be of any writer before it.
+    /// * It is the lock of the unfenced [`Redlock::write_mutex`](crate::Redlock::write_mutex) of
+    ///   that name: all exclude each other as ever, and writers without a number may come in
+    ///   between.
+    /// * Nodes keep the last number in the key of the lock, for
+    ///   [`fence_retention`](crate::Builder::fence_retention) from when a writer got it or extended
+    ///   it. The key of a free lock outlives it by that.
     /// * A node whose number is more than a day ahead of the clocks does not count, with
     ///   [`Cause::FenceAhead`](crate::Cause::FenceAhead).
     #[must_use]
@@ -202,8 +216,8 @@ impl<K: Kind> Mutex<Reentrant<K>>
 where
     Reentrant<K>: Kind,
 {
-    /// Takes the lock, or takes it again, for an owner that is not a thread, waiting as `wait` allows. The guard may be
-    /// sent to another thread.
+    /// Takes the lock, or takes it again, for an owner that is not a thread, waiting as `wait`
+    /// allows. The guard may be sent to another thread.
     ///
     /// # Errors
     /// As [`lock_with`](Mutex::lock_with).

@@ -16,16 +16,17 @@ use std::time::Duration;
 
 /// A lock by name, with settings, of the kind `K`.
 ///
-/// Locking returns a [`MutexGuard`]. While that is held and its lease lasts, no other client that follows the protocol
-/// gets one that the [kind](crate::kind) excludes. A thread that locks what it holds waits for itself, until the lease
-/// ends, unless the lock is [`reentrant`](Mutex::reentrant); an observer receives
+/// Locking returns a [`MutexGuard`]. While that is held and its lease lasts, no other client that
+/// follows the protocol gets one that the [kind](crate::kind) excludes. A thread that locks what it
+/// holds waits for itself, until the lease ends, unless the lock is
+/// [`reentrant`](Mutex::reentrant); an observer receives
 /// [`WaitingForItself`](crate::event::Event::WaitingForItself).
 ///
-/// Threads that share a client and wait for the same lock queue up in their order, and only the head of the queue
-/// asks the servers (rule 3.4). [`try_lock`](Mutex::try_lock) does not queue up.
+/// Threads that share a client and wait for the same lock queue up in their order, and only the
+/// head of the queue asks the servers (rule 3.4). [`try_lock`](Mutex::try_lock) does not queue up.
 ///
-/// A `Mutex` is a name with settings and costs only memory: make one where it is needed, or keep and clone it.
-/// Settings that cannot be used are reported when it is locked.
+/// A `Mutex` is a name with settings and costs only memory: make one where it is needed, or keep
+/// and clone it. Settings that cannot be used are reported when it is locked.
 pub struct Mutex<K: Kind = Plain> {
     lock: Lock,
     kind: PhantomData<fn() -> K>,
@@ -39,17 +40,20 @@ impl<K: Kind> Mutex<K> {
         }
     }
 
-    /// The name of the lock, without the prefix. For a set, its names in order, separated by a comma and a blank.
+    /// The name of the lock, without the prefix. For a set, its names in order, separated by a
+    /// comma and a blank.
     pub fn name(&self) -> &str {
         self.lock.name()
     }
 
-    /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
-    /// has crashed. Default: the ttl of the [client](crate::Builder::ttl), 10 s (rule 4.2).
+    /// Sets how long the lock lasts unless it is released or extended: the servers free it then,
+    /// also when its holder has crashed. Default: the ttl of the [client](crate::Builder::ttl), 10
+    /// s (rule 4.2).
     ///
-    /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend
-    /// it. At least 1 ms and more than the allowance for clock drift, at most
-    /// [`Builder::max_ttl`](crate::Builder::max_ttl), 60 s by default; fractions of a millisecond are dropped.
+    /// Choose it longer than the work takes, with room for a slow day, or let a
+    /// [`watchdog`](Mutex::watchdog) extend it. At least 1 ms and more than the allowance for clock
+    /// drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 60 s by default; fractions of
+    /// a millisecond are dropped.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.lock.ttl = ttl;
@@ -57,7 +61,8 @@ impl<K: Kind> Mutex<K> {
     }
 
     /// Extends the lock automatically while its guard exists, and signals on the guard when it is
-    /// [`lost`](MutexGuard::lost) all the same. Default: no watchdog; the lock ends with its time to live (rule 5).
+    /// [`lost`](MutexGuard::lost) all the same. Default: no watchdog; the lock ends with its time
+    /// to live (rule 5).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -78,16 +83,18 @@ impl<K: Kind> Mutex<K> {
         self
     }
 
-    /// Keeps the lock for at least this long after it was taken, however early it is released: for a short job
-    /// that several machines start at nearly the same time, by clocks that differ. Default: zero. At most
-    /// [`Builder::max_ttl`](crate::Builder::max_ttl). The nodes count the time by their own clocks, which may run
-    /// faster by [`Builder::drift_factor`](crate::Builder::drift_factor).
+    /// Keeps the lock for at least this long after it was taken, however early it is released: for
+    /// a short job that several machines start at nearly the same time, by clocks that differ.
+    /// Default: zero. At most [`Builder::max_ttl`](crate::Builder::max_ttl). The nodes count the
+    /// time by their own clocks, which may run faster by
+    /// [`Builder::drift_factor`](crate::Builder::drift_factor).
     ///
-    /// A release that comes earlier, by [`unlock`](MutexGuard::unlock) or a drop, does not free the lock. It sets the
-    /// end of the lock to that time on the nodes, and no watchdog extends it any more.
-    /// [`Released`](crate::ReleaseOutcome::Released) then means that a quorum of nodes has done so. A node that does
-    /// not get the release keeps the lock until its time to live, and so does every node if the program crashes: choose
-    /// a [`ttl`](Mutex::ttl) that is no shorter. A lease that is [detached](MutexGuard::detach) keeps no such time.
+    /// A release that comes earlier, by [`unlock`](MutexGuard::unlock) or a drop, does not free the
+    /// lock. It sets the end of the lock to that time on the nodes, and no watchdog extends it any
+    /// more. [`Released`](crate::ReleaseOutcome::Released) then means that a quorum of nodes has
+    /// done so. A node that does not get the release keeps the lock until its time to live, and so
+    /// does every node if the program crashes: choose a [`ttl`](Mutex::ttl) that is no shorter. A
+    /// lease that is [detached](MutexGuard::detach) keeps no such time.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -108,10 +115,11 @@ impl<K: Kind> Mutex<K> {
     }
 
     /// Takes the lock; blocks while it is held, and fails after
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) if no quorum of nodes responds (rule 3.1).
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) if no quorum of nodes
+    /// responds (rule 3.1).
     ///
-    /// A thread that has the guard of the lock already waits for itself: until the lease ends, and with a
-    /// [`watchdog`](Mutex::watchdog) for ever. Then an observer receives the event
+    /// A thread that has the guard of the lock already waits for itself: until the lease ends, and
+    /// with a [`watchdog`](Mutex::watchdog) for ever. Then an observer receives the event
     /// [`WaitingForItself`](crate::event::Event::WaitingForItself), once for the call (rule 3.10).
     ///
     /// ```
@@ -125,22 +133,24 @@ impl<K: Kind> Mutex<K> {
     ///
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when no quorum of nodes has replied for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default, or the lock is held by a key
-    /// that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](crate::ErrorKind::Config) for an
-    /// unusable name or setting; [`Entropy`](crate::ErrorKind::Entropy) when the system has no random bytes;
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default, or the
+    /// lock is held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry));
+    /// [`Config`](crate::ErrorKind::Config) for an unusable name or setting;
+    /// [`Entropy`](crate::ErrorKind::Entropy) when the system has no random bytes;
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) only where an owner takes a [reentrant](Mutex::reentrant) lock again
-    /// that is lost.
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) only where an owner takes a
+    /// [reentrant](Mutex::reentrant) lock again that is lost.
     #[doc(alias = "acquire")]
     pub fn lock(&self) -> Result<MutexGuard<K>> {
         MutexGuard::of(&self.lock, self.lock.take_at_last()?)
     }
 
-    /// Makes one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more
-    /// if connections have to be made first, one more for a [fenced](Mutex::fenced) lock, and two more for a
-    /// [permit](crate::kind::Slot). A [reader](crate::kind::Read) first tries to share the lease of another thread of
-    /// its client, and waits for that thread while it extends the lock. `None`: the lock is held by another client, or
-    /// so many tried at once that none got a quorum.
+    /// Makes one attempt, and never waits for a holder or in a queue: at most the node timeout
+    /// passes, one more if connections have to be made first, one more for a
+    /// [fenced](Mutex::fenced) lock, and two more for a [permit](crate::kind::Slot). A
+    /// [reader](crate::kind::Read) first tries to share the lease of another thread of its client,
+    /// and waits for that thread while it extends the lock. `None`: the lock is held by another
+    /// client, or so many tried at once that none got a quorum.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -153,15 +163,16 @@ impl<K: Kind> Mutex<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes replied to tell; otherwise as
-    /// [`lock`](Mutex::lock).
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes replied to tell; otherwise
+    /// as [`lock`](Mutex::lock).
     #[doc(alias = "try_acquire")]
     pub fn try_lock(&self) -> Result<Option<MutexGuard<K>>> {
         self.guard(self.lock.take(None)?)
     }
 
-    /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None`:
-    /// the time has passed, and the lock was still held (rule 3.2).
+    /// Takes the lock, waiting for at most this long; zero is one attempt, as by
+    /// [`try_lock`](Mutex::try_lock). `None`: the time has passed, and the lock was still held
+    /// (rule 3.2).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -180,18 +191,20 @@ impl<K: Kind> Mutex<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the time has passed and too few nodes replied to the last
-    /// attempt; and before that when so many nodes have [permanent](crate::Cause::is_permanent) faults for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) that no quorum is possible, or when the lock
-    /// is held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)). Otherwise as
-    /// [`lock`](Mutex::lock).
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the time has passed and too few nodes
+    /// replied to the last attempt; and before that when so many nodes have
+    /// [permanent](crate::Cause::is_permanent) faults for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) that no quorum is
+    /// possible, or when the lock is held by a key that has no expiry
+    /// ([`Cause::NoExpiry`](crate::Cause::NoExpiry)). Otherwise as [`lock`](Mutex::lock).
     #[doc(alias = "try_lock_for")]
     pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard<K>>> {
         self.lock_with(&Wait::timeout(timeout))
     }
 
-    /// Takes the lock, waiting as `wait` allows: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both.
-    /// `None`: the limit has passed; never without a limit.
+    /// Takes the lock, waiting as `wait` allows: with a limit, with a
+    /// [`CancelHandle`](crate::CancelHandle), or both. `None`: the limit has passed; never without
+    /// a limit.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -215,16 +228,17 @@ impl<K: Kind> Mutex<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left
-    /// behind. Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) when the wait was cancelled; then nothing is
+    /// held, and no key is left behind. Otherwise as [`lock`](Mutex::lock) and
+    /// [`lock_timeout`](Mutex::lock_timeout).
     #[doc(alias = "try_lock_until")]
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
         self.guard(self.lock.take_with(wait)?)
     }
 
-    /// Makes a guard of a lease, to extend and release a lock that is held already. Sends nothing and does not
-    /// wait. A [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's [`ttl`](Mutex::ttl); its limits
-    /// count from now.
+    /// Makes a guard of a lease, to extend and release a lock that is held already. Sends nothing
+    /// and does not wait. A [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's
+    /// [`ttl`](Mutex::ttl); its limits count from now.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -245,15 +259,16 @@ impl<K: Kind> Mutex<K> {
     /// The validity is computed from the lease's end alone, see [`Lease`]. To be certain,
     /// [`extend`](MutexGuard::extend) it next.
     ///
-    /// Missing connections to nodes are begun to be made, and the call does not wait for them. If the guard is
-    /// *dropped* before a connection is made, the release for that node is sent when it is. In a program that only
-    /// releases and then ends, use [`unlock`](MutexGuard::unlock) or
+    /// Missing connections to nodes are begun to be made, and the call does not wait for them. If
+    /// the guard is *dropped* before a connection is made, the release for that node is sent when
+    /// it is. In a program that only releases and then ends, use [`unlock`](MutexGuard::unlock) or
     /// [`Redlock::flush_releases`](crate::Redlock::flush_releases), which wait.
     ///
     /// # Errors
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended. [`Config`](crate::ErrorKind::Config) when
-    /// it is of another name or prefix, or its time to live is not within the settings of this client, or those of the
-    /// mutex cannot be used. [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended.
+    /// [`Config`](crate::ErrorKind::Config) when it is of another name or prefix, or its time to
+    /// live is not within the settings of this client, or those of the mutex cannot be used.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     /// Nothing is sent, the lease is used up, and the lock, if it was still held, expires.
     pub fn attach(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
         MutexGuard::of(&self.lock, lease.detached().attach_to(&self.lock)?)
@@ -266,7 +281,8 @@ impl<K: Kind> Mutex<K> {
 }
 
 impl<K: Kind + Send> Mutex<K> {
-    /// Forgets the kind in the type, not in the lock: for a field or a collection that holds locks of any kind.
+    /// Forgets the kind in the type, not in the lock: for a field or a collection that holds locks
+    /// of any kind.
     pub fn erase(self) -> Mutex<Any> {
         Mutex::new(self.lock)
     }

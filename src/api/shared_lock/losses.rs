@@ -1,7 +1,8 @@
 //! What the guards of a shared lock have called when it is lost: each guard its own, until it goes.
 //!
-//! The lock itself has one callback, and a table of those of its guards. They belong to the guards: nothing is called
-//! for a guard that has gone, and nothing of it is left, however long others keep the lock.
+//! The lock itself has one callback, and a table of those of its guards. They belong to the guards:
+//! nothing is called for a guard that has gone, and nothing of it is left, however long others keep
+//! the lock.
 
 use crate::engine::watchdog_thread::watched::{LossCallback, call_on_loss};
 use crate::os::sync::{Mutex, lock};

@@ -1,4 +1,5 @@
-//! A lock that is held once, however many guards share it: the levels of an owner, or the threads that read.
+//! A lock that is held once, however many guards share it: the levels of an owner, or the threads
+//! that read.
 
 mod joining;
 pub(super) mod losses;
@@ -82,7 +83,8 @@ impl SharedLock {
     /// Prepares another level, which is to last for so long, and to be extended so.
     pub(crate) fn enter(&self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<()> {
         self.held.client().check_process()?;
-        // Also where nothing has to be extended: a callback of an extension has no level of its own.
+        // Also where nothing has to be extended: a callback of an extension has no level of its
+        // own.
         drop(self.at_rest()?);
         let duration = ttl.duration();
         // The same function over and over sends nothing: a watchdog, too, leaves two thirds.

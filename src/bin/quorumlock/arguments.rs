@@ -57,8 +57,8 @@ pub(crate) enum Command {
     Version,
 }
 
-/// What is wrong with the words of a command line, in one line. Clap's own messages repeat the words, and one of them
-/// may be a password.
+/// What is wrong with the words of a command line, in one line. Clap's own messages repeat the
+/// words, and one of them may be a password.
 pub(crate) fn refusal(error: &clap::Error) -> Failure {
     let argument = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => argument.replace(['<', '>'], ""),

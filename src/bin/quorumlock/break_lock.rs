@@ -201,8 +201,8 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     }
 }
 
-/// Compares and deletes, as a release does, so that the call that is first in the queue is told. What else the key
-/// holds remains. Whether anything was there still.
+/// Compares and deletes, as a release does, so that the call that is first in the queue is told.
+/// What else the key holds remains. Whether anything was there still.
 fn release(
     connection: &mut Connection,
     name: &str,

@@ -1,7 +1,8 @@
-//! A connection to one node that asks what a lock client never does: blocking, one thread, RESP by the library's codec.
+//! A connection to one node that asks what a lock client never does: blocking, one thread, RESP by
+//! the library's codec.
 //!
-//! No text of a server is shown: it is the server's to choose, and may repeat what it was sent. Errors are classified
-//! by the library.
+//! No text of a server is shown: it is the server's to choose, and may repeat what it was sent.
+//! Errors are classified by the library.
 
 use quorumlock::fault::Fault;
 use quorumlock::protocol::error_reply::ErrorReply;
@@ -10,8 +11,8 @@ use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long a node has to connect and to answer a question that is no lock: more than an attempt has, because a slow
-/// answer is one.
+/// How long a node has to connect and to answer a question that is no lock: more than an attempt
+/// has, because a slow answer is one.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Deepest array in an array.
 const DEEPEST: usize = 4;
@@ -196,7 +197,8 @@ impl Trouble {
                     quorumlock::algorithm::time::Human(TIMEOUT)
                 ),
             ),
-            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
+            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the
+            // client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
             _ => Trouble::new(Step::Ask, cause),
         }
@@ -233,8 +235,9 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The value that the bytes begin with and its length; none while it is incomplete. Arrays may be longer than those
-/// that a lock client expects, so they are taken apart here, and what they hold by the library.
+/// The value that the bytes begin with and its length; none while it is incomplete. Arrays may be
+/// longer than those that a lock client expects, so they are taken apart here, and what they hold
+/// by the library.
 fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
     if bytes.first() != Some(&b'*') {
         let decoded = Decoder::default().decode(bytes).map_err(drop)?;

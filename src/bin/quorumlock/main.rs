@@ -6,8 +6,9 @@
 //!           settings      the library's public interface, and Connection for what no lock client asks
 //! ```
 //!
-//! One file or folder for each command. [`settings`] puts environment, file and options together; [`deployment`] asks
-//! all nodes at once; [`report`] writes text or JSON. A closed pipe ends the output, not the program.
+//! One file or folder for each command. [`settings`] puts environment, file and options together;
+//! [`deployment`] asks all nodes at once; [`report`] writes text or JSON. A closed pipe ends the
+//! output, not the program.
 
 #[cfg(not(unix))]
 compile_error!("the command line needs processes and signals of Unix");
@@ -42,7 +43,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let command = words.next();
-    // The second half of `run` in the process of the child: not for users, so it is neither parsed nor listed.
+    // The second half of `run` in the process of the child: not for users, so it is neither parsed
+    // nor listed.
     if command.as_deref() == Some(OsStr::new(run::EXEC_STEP)) {
         return run::exec_step(words).into();
     }

@@ -1,7 +1,7 @@
 //! `nodes`: one line for each node, and an exit code for a probe.
 //!
-//! A lock of a random name is tried, because only that shows what a node answers to one: a full memory, a user without
-//! the right, a disk that has failed.
+//! A lock of a random name is tried, because only that shows what a node answers to one: a full
+//! memory, a user without the right, a disk that has failed.
 
 use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
@@ -72,7 +72,8 @@ fn can_lock(redlock: &Redlock, mutex: &Mutex, timeout: Duration) -> bool {
         return false;
     }
     let is_locked = matches!(mutex.try_lock(), Ok(Some(_)));
-    // A reply to the lock that was not waited for is read before that to a question that was asked later.
+    // A reply to the lock that was not waited for is read before that to a question that was asked
+    // later.
     redlock.connect(timeout).is_ok() && is_locked
 }
 

@@ -1,7 +1,8 @@
 //! Text of servers, keys and names, as it is written: what a terminal acts on is an escape.
 
-/// The text with an escape in place of each character that does not print: `\n`, `\u{1b}`. A control character acts on
-/// the terminal, and a mark of direction changes the order in which the line is read.
+/// The text with an escape in place of each character that does not print: `\n`, `\u{1b}`. A
+/// control character acts on the terminal, and a mark of direction changes the order in which the
+/// line is read.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

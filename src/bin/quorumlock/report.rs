@@ -1,6 +1,8 @@
-//! What the program writes: lines, complaints, a line of progress on a terminal. A closed pipe is no failure.
+//! What the program writes: lines, complaints, a line of progress on a terminal. A closed pipe is
+//! no failure.
 //!
-//! All of it may hold text of servers, keys and names, so that all of it is [`printable`], apart from a [`page`].
+//! All of it may hold text of servers, keys and names, so that all of it is [`printable`], apart
+//! from a [`page`].
 
 use crate::printable::printable;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Where the nodes and settings come from: environment, then `--config`, then options. The later counts.
+//! Where the nodes and settings come from: environment, then `--config`, then options. The later
+//! counts.
 
 use crate::exit::{Exit, Failure};
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -25,8 +26,8 @@ const OTHERS_READ: u32 = 0o004;
 /// Longest file that is read. A longer one is something else.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// The options of every command that asks nodes: name, value, help. Each but `--config` and `--tls` is the variable of
-/// the same name.
+/// The options of every command that asks nodes: name, value, help. Each but `--config` and `--tls`
+/// is the variable of the same name.
 const OPTIONS: [(&str, &str, &str); 17] = [
     (
         "nodes",
@@ -249,7 +250,8 @@ fn by_tls(url: &str) -> String {
         .unwrap_or_else(|| url.to_owned())
 }
 
-/// The URL of a node with a name that its certificate must be for, unless it contains one or is not by TLS.
+/// The URL of a node with a name that its certificate must be for, unless it contains one or is not
+/// by TLS.
 fn named(url: String, name: Option<&str>) -> String {
     let is_tls = url.starts_with("rediss://") || url.starts_with("valkeys://");
     match name {
@@ -351,8 +353,8 @@ impl Settings {
     }
 }
 
-/// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation marks around a value are
-/// taken off, as systemd and compose files write them.
+/// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation
+/// marks around a value are taken off, as systemd and compose files write them.
 fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(

@@ -53,8 +53,8 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     })
 }
 
-/// The locks of this full name that any node has something of, or that calls wait for, or the plain one if there is
-/// none; each with its key.
+/// The locks of this full name that any node has something of, or that calls wait for, or the plain
+/// one if there is none; each with its key.
 fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
     let known = survey.keys();
     let verdicts = kinds::KEYS

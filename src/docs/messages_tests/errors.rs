@@ -1,4 +1,5 @@
-//! An error of each message: of a URL, of a setting, a name, a lease or a wait, and where too few nodes answered.
+//! An error of each message: of a URL, of a setting, a name, a lease or a wait, and where too few
+//! nodes answered.
 
 use crate::algorithm::node::NodeId;
 use crate::events::error::{Error, NodeFault};

@@ -1,5 +1,5 @@
-//! A fenced lock, as its [script](crate::protocol::kinds::fenced::SCRIPT) leaves it, written out in Rust. Its value
-//! is [`FencedValue`], the part about the queue [`queue`].
+//! A fenced lock, as its [script](crate::protocol::kinds::fenced::SCRIPT) leaves it, written out in
+//! Rust. Its value is [`FencedValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
@@ -79,8 +79,9 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     )
 }
 
-/// Grants the key to the caller, with a new fence that is no less than this one, if no clock shows that it is too far
-/// ahead. `ARGV[retention]` is for how long the key is kept, and the one after it the least fence.
+/// Grants the key to the caller, with a new fence that is no less than this one, if no clock shows
+/// that it is too far ahead. `ARGV[retention]` is for how long the key is kept, and the one after
+/// it the least fence.
 fn acquire(stored: &mut FencedValue, calls: &mut Calls<'_>, retention: usize) -> Answer {
     let ttl = calls.number(3)?;
     let least = calls.number(retention + 1)?;

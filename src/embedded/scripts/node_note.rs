@@ -1,5 +1,5 @@
-//! What a node remembers of itself, as the script [`STORE`](crate::protocol::node_note::STORE) leaves it, written out
-//! in Rust.
+//! What a node remembers of itself, as the script [`STORE`](crate::protocol::node_note::STORE)
+//! leaves it, written out in Rust.
 
 use crate::embedded::calls::{Answer, Calls, ScriptValue};
 

@@ -1,5 +1,5 @@
-//! A permit of a semaphore, as its [script](crate::protocol::kinds::permit::SCRIPT) leaves it, written out in Rust.
-//! The part about the queue is [`queue`](crate::embedded::queue).
+//! A permit of a semaphore, as its [script](crate::protocol::kinds::permit::SCRIPT) leaves it,
+//! written out in Rust. The part about the queue is [`queue`](crate::embedded::queue).
 
 use super::plain::run_owned;
 use crate::algorithm::kind::EntryKind;

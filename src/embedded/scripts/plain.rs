@@ -1,5 +1,5 @@
-//! A plain lock, as its [script](crate::protocol::kinds::plain::SCRIPT) leaves it, written out in Rust. The part about
-//! the queue is [`queue`].
+//! A plain lock, as its [script](crate::protocol::kinds::plain::SCRIPT) leaves it, written out in
+//! Rust. The part about the queue is [`queue`].
 
 use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
 use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
@@ -18,8 +18,8 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     })
 }
 
-/// Runs the script of a lock whose key holds the owner's token. The kind of the lock is made when it is known whether
-/// it is held, after a release has ended the hold.
+/// Runs the script of a lock whose key holds the owner's token. The kind of the lock is made when
+/// it is known whether it is held, after a release has ended the hold.
 ///
 /// # Errors
 /// What keeps it from an answer.

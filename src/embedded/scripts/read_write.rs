@@ -1,5 +1,5 @@
-//! A read-write lock, as its [script](crate::protocol::kinds::read_write::SCRIPT) leaves it, written out in Rust.
-//! Its value is [`ReadWriteValue`], the part about the queue [`queue`].
+//! A read-write lock, as its [script](crate::protocol::kinds::read_write::SCRIPT) leaves it,
+//! written out in Rust. Its value is [`ReadWriteValue`], the part about the queue [`queue`].
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
@@ -130,7 +130,8 @@ impl ReadWrite {
         }
     }
 
-    /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it belong to the number.
+    /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it belong
+    /// to the number.
     fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Answer {
         let now = calls.now;
         let clock = calls.clock();

@@ -1,18 +1,21 @@
-//! The embedded node without its sockets: a request and the time go in, the bytes of a reply come out.
+//! The embedded node without its sockets: a request and the time go in, the bytes of a reply come
+//! out.
 //!
-//! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own. Replies are those
-//! of a real server byte for byte, error texts included; only strings and sorted sets exist, and only the commands and
-//! options that the library uses. Scripts are not interpreted: the scripts of [`script`](crate::protocol::script) are
-//! known by their text and written out in Rust in `scripts`, all others are refused.
+//! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own.
+//! Replies are those of a real server byte for byte, error texts included; only strings and sorted
+//! sets exist, and only the commands and options that the library uses. Scripts are not
+//! interpreted: the scripts of [`script`](crate::protocol::script) are known by their text and
+//! written out in Rust in `scripts`, all others are refused.
 //!
-//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition
-//! on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.
+//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT,
+//! PXAT or a condition on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.
 //!
-//! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each [`ClientState`] hear
-//! it.
+//! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each
+//! [`ClientState`] hear it.
 //!
-//! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
-//! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
+//! Checks come in a server's order: does the command exist, has it the right number of arguments,
+//! is the client let in, is there memory, is this a master, is it loaded. Valkey asks for the
+//! password first.
 
 use super::calls::{Calls, ScriptValue};
 use super::command::{self, Needs};
@@ -42,7 +45,8 @@ pub struct ClientState {
 }
 
 impl ClientState {
-    /// Appends what this connection hears of a message to `out`: nothing, unless it has subscribed to its channel.
+    /// Appends what this connection hears of a message to `out`: nothing, unless it has subscribed
+    /// to its channel.
     pub fn hear(&self, message: &Message, out: &mut Vec<u8>) {
         self.subscriptions.hear(message, out);
     }
@@ -65,7 +69,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty master without a password, started at `now`. `run_id` is what `INFO` reports: 40 hex digits.
+    /// An empty master without a password, started at `now`. `run_id` is what `INFO` reports: 40
+    /// hex digits.
     pub fn new(kind: ServerKind, run_id: String, now: Millis) -> Store {
         Store {
             condition: Condition::default(),
@@ -81,7 +86,8 @@ impl Store {
         }
     }
 
-    /// The password that the user `default` must log in with; `None`, the default, lets every client in.
+    /// The password that the user `default` must log in with; `None`, the default, lets every
+    /// client in.
     pub fn set_password(&mut self, password: Option<String>) {
         self.password = password;
     }
@@ -91,15 +97,16 @@ impl Store {
         self.scripts = available;
     }
 
-    /// Puts the node into a condition, until it is changed. A replica that becomes anything else is promoted to a
-    /// master.
+    /// Puts the node into a condition, until it is changed. A replica that becomes anything else is
+    /// promoted to a master.
     pub fn set_condition(&mut self, condition: Condition) {
         self.promotions +=
             u32::from(self.condition == Condition::Replica && condition != Condition::Replica);
         self.condition = condition;
     }
 
-    /// Restarts the node as a durable one: its keys stay, its run id and uptime do not. All sessions are void.
+    /// Restarts the node as a durable one: its keys stay, its run id and uptime do not. All
+    /// sessions are void.
     pub fn restart(&mut self, run_id: String, now: Millis) {
         self.run_id = run_id;
         self.promotions = 0;
@@ -138,7 +145,8 @@ impl Store {
         self.databases[0].string(key, now).ok().flatten()
     }
 
-    /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it lives for ever.
+    /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it
+    /// lives for ever.
     pub fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
         self.databases[0].deadline(key, now)
     }
@@ -341,7 +349,8 @@ impl Store {
         Ok(())
     }
 
-    /// The present name of its data's history, and the former one: another pair with each promotion.
+    /// The present name of its data's history, and the former one: another pair with each
+    /// promotion.
     fn replication_ids(&self) -> [String; 2] {
         let name = |promotions: u32| {
             format!(

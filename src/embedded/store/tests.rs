@@ -10,8 +10,8 @@ fn store(kind: ServerKind) -> Store {
     Store::new(kind, RUN_ID.to_owned(), NOW)
 }
 
-/// The reply to a request written as words with spaces between them; `''` is the empty word, and a script goes by the
-/// name of its constant.
+/// The reply to a request written as words with spaces between them; `''` is the empty word, and a
+/// script goes by the name of its constant.
 fn ask_at(store: &mut Store, session: &mut ClientState, request: &str, now: Millis) -> String {
     let words: Vec<&[u8]> = request
         .split(' ')
@@ -30,7 +30,8 @@ fn ask_at(store: &mut Store, session: &mut ClientState, request: &str, now: Mill
     String::from_utf8(out).unwrap()
 }
 
-/// Runs a conversation on one connection. Each row is a request and its reply, without the reply's last CRLF.
+/// Runs a conversation on one connection. Each row is a request and its reply, without the reply's
+/// last CRLF.
 fn converse(store: &mut Store, rows: &[(&str, &str)]) {
     let mut session = ClientState::default();
     for (row, (request, reply)) in rows.iter().enumerate() {

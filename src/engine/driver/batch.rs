@@ -1,11 +1,11 @@
-//! The submissions that were begun and sent together, and for how long those behind them wait: group commit, where it
-//! pays.
+//! The submissions that were begun and sent together, and for how long those behind them wait:
+//! group commit, where it pays.
 //!
-//! What several threads submit while a batch is in flight leaves together when the batch is decided: in one write to
-//! each node, which each server reads and answers at once. Servers that are bound by their work for each write answer
-//! all of them sooner. Where the time is spent on the way, a command that waits is only answered later. So the next
-//! batch is held for [`LONGEST_HOLD`] at most, and only while batches take no longer than that, and several threads use
-//! the client.
+//! What several threads submit while a batch is in flight leaves together when the batch is
+//! decided: in one write to each node, which each server reads and answers at once. Servers that
+//! are bound by their work for each write answer all of them sooner. Where the time is spent on the
+//! way, a command that waits is only answered later. So the next batch is held for [`LONGEST_HOLD`]
+//! at most, and only while batches take no longer than that, and several threads use the client.
 
 use crate::algorithm::time::Timestamp;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub(super) struct Batch {
     /// How many of its submissions are undecided. The driver's own does not count.
     pending: usize,
     begun_at: Timestamp,
-    /// Until when submissions stay in their queue, unless this batch is decided before. The driver then begins them. A
-    /// driver that polls without knowing of the hold is not waited for: a thread that sleeps begins them when the hold
-    /// is over. Never: they do not stay there.
+    /// Until when submissions stay in their queue, unless this batch is decided before. The driver
+    /// then begins them. A driver that polls without knowing of the hold is not waited for: a
+    /// thread that sleeps begins them when the hold is over. Never: they do not stay there.
     pub(super) held_until: Timestamp,
     /// How many nanoseconds batches take, on average.
     average: u64,
@@ -39,7 +39,8 @@ impl Batch {
         average: 0,
     };
 
-    /// The next batch begins. The one after it is held where batches are short, and several threads use the client.
+    /// The next batch begins. The one after it is held where batches are short, and several threads
+    /// use the client.
     pub(super) fn begin_next(&mut self, now: Timestamp, is_alone: bool) {
         let pays = !is_alone && u128::from(self.average) <= LONGEST_HOLD.as_nanos();
         self.held_until = if pays {
@@ -62,7 +63,8 @@ impl Batch {
         self.held_until = Timestamp::NEVER;
     }
 
-    /// Whether the next batch is to begin, for a thread that waits for a ticket which was begun with the batch `own`.
+    /// Whether the next batch is to begin, for a thread that waits for a ticket which was begun
+    /// with the batch `own`.
     pub(super) fn is_hold_over(&self, own: u64, now: Timestamp) -> bool {
         self.held_until <= now || self.is_held() && self.pending == 0 && self.number != own
     }
@@ -77,7 +79,8 @@ impl Batch {
         self.pending += 1;
     }
 
-    /// A submission that was begun with the batch of this number is decided, or is the driver's now.
+    /// A submission that was begun with the batch of this number is decided, or is the driver's
+    /// now.
     pub(super) fn remove(&mut self, number: u64, now: Timestamp) {
         if number == self.number {
             self.pending -= 1;

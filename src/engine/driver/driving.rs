@@ -52,7 +52,8 @@ impl Driving {
         }
     }
 
-    /// Whether the thread that has the mutex ends a hold: there is no driver, or its poll does not end with the hold.
+    /// Whether the thread that has the mutex ends a hold: there is no driver, or its poll does not
+    /// end with the hold.
     pub(super) fn leaves_hold(&self) -> bool {
         match self.driver {
             Driver::Absent => true,

@@ -1,4 +1,5 @@
-//! The thread that drives when work is left that no thread waits for: releases, or the judging of nodes.
+//! The thread that drives when work is left that no thread waits for: releases, or the judging of
+//! nodes.
 //!
 //! ```text
 //!   Absent ── a thread leaves, work is left ───────► Awake ── nothing is left, or closed ──► Absent
@@ -7,13 +8,14 @@
 //!                                                  Asleep
 //! ```
 //!
-//! A dropped guard waits for nothing. What the socket did not take, or a node could not run, would stay here until the
-//! next call of the client; and that a connection has ended which releases were written to would not be noticed. So the
-//! last thread that leaves starts one that goes on: it drives like any other thread while bytes are to be sent, and
-//! while no other thread has looked for answers that are missing. It sleeps apart from the others until a back-off
-//! ends, or answers may be missing, so that it does not keep them from the sockets. There is never more than one, and
-//! none once each release is answered or its key has ended. Nodes are judged within a few node timeouts: a call that
-//! has its quorum does not wait for it.
+//! A dropped guard waits for nothing. What the socket did not take, or a node could not run, would
+//! stay here until the next call of the client; and that a connection has ended which releases were
+//! written to would not be noticed. So the last thread that leaves starts one that goes on: it
+//! drives like any other thread while bytes are to be sent, and while no other thread has looked
+//! for answers that are missing. It sleeps apart from the others until a back-off ends, or answers
+//! may be missing, so that it does not keep them from the sockets. There is never more than one,
+//! and none once each release is answered or its key has ended. Nodes are judged within a few node
+//! timeouts: a call that has its quorum does not wait for it.
 
 use super::Driver;
 use super::reactor::Reactor;
@@ -22,13 +24,13 @@ use crate::os::sync::{JoinHandle, is_current, lock, spawn};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// Longest sleep, and longest poll, before it checks whether it is still needed, and which nodes are silent. The time
-/// that a machine is suspended does not count for a sleeping thread.
+/// Longest sleep, and longest poll, before it checks whether it is still needed, and which nodes
+/// are silent. The time that a machine is suspended does not count for a sleeping thread.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl<R: Reactor + Send + 'static> Driver<R> {
-    /// Whether a thread that leaves is to start the helper. Other threads that are here, or entering, check that when
-    /// they leave.
+    /// Whether a thread that leaves is to start the helper. Other threads that are here, or
+    /// entering, check that when they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
         let is_last = state.driving.is_absent() && state.sleepers.is_empty();
         if !is_last
@@ -55,8 +57,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let Some(driver) = self.this.upgrade() else {
             return;
         };
-        // Held until the new thread is noted: it may end at once, and the one after it must not be noted first, be
-        // taken for the previous one here, and be waited for.
+        // Held until the new thread is noted: it may end at once, and the one after it must not be
+        // noted first, be taken for the previous one here, and be waited for.
         let mut noted = lock(&self.helper_thread);
         let previous = match spawn("quorumlock release", move || driver.help()) {
             Ok(thread) => noted.replace(thread),

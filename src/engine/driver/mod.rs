@@ -1,8 +1,9 @@
 //! How waiting threads share one reactor: one of them drives it for all.
 //!
-//! The reactor (connections, rounds in flight) is under one mutex that is never held across a wait. One thread at
-//! a time is the *driver*: it begins what was submitted, sends it, polls, lets the reactor absorb what is ready, and
-//! stores each verdict where the thread sleeps that waits for it. No other thread needs the mutex.
+//! The reactor (connections, rounds in flight) is under one mutex that is never held across a wait.
+//! One thread at a time is the *driver*: it begins what was submitted, sends it, polls, lets the
+//! reactor absorb what is ready, and stores each verdict where the thread sleeps that waits for it.
+//! No other thread needs the mutex.
 //!
 //! ```text
 //!              no thread has the duty ──► begin, send ──► no driver: drive ──► decided ──► gone; name a driver
@@ -13,25 +14,28 @@
 //!                                                               └───────► named, or late ──► begin, send, drive
 //! ```
 //!
-//! What is submitted while a batch is in flight waits until the batch is decided, or its [hold](batch) is over, and
-//! then leaves together: in one write to each node. While nothing is held, the queue is closed, and each thread sends
-//! its own submission at once. For a thread that is alone with its client, nothing is held.
+//! What is submitted while a batch is in flight waits until the batch is decided, or its
+//! [hold](batch) is over, and then leaves together: in one write to each node. While nothing is
+//! held, the queue is closed, and each thread sends its own submission at once. For a thread that
+//! is alone with its client, nothing is held.
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
-//! 1. While a thread sleeps undecided, there is a driver, a thread that was named the next one and is awake, or one on
-//!    its way to the mutex.
+//! 1. While a thread sleeps undecided, there is a driver, a thread that was named the next one and
+//!    is awake, or one on its way to the mutex.
 //! 2. A verdict is stored before its thread is woken, in the cell where the thread looks.
-//! 3. A thread sleeps no longer than to its own deadline, whichever thread drives and however long. A submission that
-//!    was not begun within [`PATIENCE`] is begun by its own thread. A thread that has slept for [`POLL_PATIENCE`], and
-//!    again for twice as long each time, through one and the same poll of another thread, looks for replies itself. If
-//!    that decides its ticket, the other thread has not come back from its poll, and drives no more.
-//! 4. Submissions are begun in their order, and a thread that enters the mutex begins them before its own: no command
-//!    overtakes the release before it.
-//! 5. While the queue of submissions is open, a thread has the duty to begin what is in it: the driver, the thread
-//!    named next, one on its way to the mutex, or if the driver polls for longer, one that sleeps until the hold is
-//!    over. What was begun is sent before the mutex is left.
-//! 6. While work is left that a thread could do and none waits for, there is a thread that does it: the last one that
-//!    leaves starts it.
+//! 3. A thread sleeps no longer than to its own deadline, whichever thread drives and however long.
+//!    A submission that was not begun within [`PATIENCE`] is begun by its own thread. A thread that
+//!    has slept for [`POLL_PATIENCE`], and again for twice as long each time, through one and the
+//!    same poll of another thread, looks for replies itself. If that decides its ticket, the other
+//!    thread has not come back from its poll, and drives no more.
+//! 4. Submissions are begun in their order, and a thread that enters the mutex begins them before
+//!    its own: no command overtakes the release before it.
+//! 5. While the queue of submissions is open, a thread has the duty to begin what is in it: the
+//!    driver, the thread named next, one on its way to the mutex, or if the driver polls for
+//!    longer, one that sleeps until the hold is over. What was begun is sent before the mutex is
+//!    left.
+//! 6. While work is left that a thread could do and none waits for, there is a thread that does it:
+//!    the last one that leaves starts it.
 
 // Named, because model checks include this file from elsewhere.
 mod batch;
@@ -54,12 +58,12 @@ use submissions::{Submissions, Submitted};
 use wait_cell::WaitCell;
 pub(crate) use wait_cell::WaitSlot;
 
-/// How long a thread relies on another one that has the duty to begin its submission, or was named to drive. That one
-/// has the mutex within microseconds, unless the processor runs other programs.
+/// How long a thread relies on another one that has the duty to begin its submission, or was named
+/// to drive. That one has the mutex within microseconds, unless the processor runs other programs.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// How long a thread relies on one poll of another thread before it looks for replies itself. The thread that polls
-/// may not come back: it may be in a signal handler of the program, or get no processor time. Long, because nothing is
-/// wrong where nodes take their time.
+/// How long a thread relies on one poll of another thread before it looks for replies itself. The
+/// thread that polls may not come back: it may be in a signal handler of the program, or get no
+/// processor time. Long, because nothing is wrong where nodes take their time.
 const POLL_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A reactor that threads drive in turn.
@@ -95,9 +99,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         })
     }
 
-    /// Submits something at `now`, the present time, and waits for its verdict. `deadline` returns until when at most,
-    /// given whether connections have to be made first. `queued` is called when it has its place: what is begun later
-    /// goes behind it.
+    /// Submits something at `now`, the present time, and waits for its verdict. `deadline` returns
+    /// until when at most, given whether connections have to be made first. `queued` is called when
+    /// it has its place: what is begun later goes behind it.
     pub(crate) fn submit(
         &self,
         submission: R::Submission,
@@ -153,15 +157,16 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         result
     }
 
-    /// Does something in the reactor that concerns no driver and does not wait, unless another thread has the mutex.
+    /// Does something in the reactor that concerns no driver and does not wait, unless another
+    /// thread has the mutex.
     pub(crate) fn try_enter(&self, act: impl FnOnce(&mut R)) {
         if let Ok(mut state) = self.state.try_lock() {
             act(&mut state.reactor);
         }
     }
 
-    /// Begins something in the reactor, waits until it is decided, and collects it. `begin` is given the time, and
-    /// returns the ticket and the deadline of the wait.
+    /// Begins something in the reactor, waits until it is decided, and collects it. `begin` is
+    /// given the time, and returns the ticket and the deadline of the wait.
     pub(crate) fn run<T>(
         &self,
         begin: impl FnOnce(&mut R, Timestamp) -> (R::Ticket, Timestamp),
@@ -224,9 +229,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         }
     }
 
-    /// Waits until the ticket is decided, or the deadline has come: sends what was begun, then drives or sleeps. An
-    /// error is the verdict, which another thread has collected. Only submissions show how long the nodes take: other
-    /// waits may be for other programs.
+    /// Waits until the ticket is decided, or the deadline has come: sends what was begun, then
+    /// drives or sleeps. An error is the verdict, which another thread has collected. Only
+    /// submissions show how long the nodes take: other waits may be for other programs.
     fn wait<'a>(
         &'a self,
         mut state: Guard<'a, R>,
@@ -272,7 +277,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             }
             if takes_verdict {
                 state.learn(begun_at);
-                // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
+                // The others of the batch are answered at almost the same time, and no thread has
+                // to be woken for that.
                 while state.driving.is_absent()
                     && state.batch.is_in_flight(state.now)
                     && state.now < deadline
@@ -303,8 +309,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         state
     }
 
-    /// Sleeps until the ticket is decided, the thread is called to drive, or the time has come. An error is the verdict
-    /// on a submission.
+    /// Sleeps until the ticket is decided, the thread is called to drive, or the time has come. An
+    /// error is the verdict on a submission.
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
@@ -365,7 +371,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         Ok(state)
     }
 
-    /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller submits, and waits for that.
+    /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller submits, and
+    /// waits for that.
     fn enter_state(&self, will_wait: bool) -> Guard<'_, R> {
         let mut state = lock(&self.state);
         state.read_clock();

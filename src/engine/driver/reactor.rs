@@ -14,7 +14,8 @@ pub(crate) trait Reactor {
     type Verdict: Send;
     /// Something that no thread waits for.
     type Posting: Send;
-    /// What one poll waits for and what it found: taken out of the reactor, so that the reactor is free meanwhile.
+    /// What one poll waits for and what it found: taken out of the reactor, so that the reactor is
+    /// free meanwhile.
     type Watch;
 
     /// The present time.
@@ -27,8 +28,8 @@ pub(crate) trait Reactor {
     fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
     /// Whether there is nothing left to wait for.
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
-    /// Sets the slot to report when the ticket is decided. None: its owner is awake. A slot stays when its owner wakes
-    /// up, and is then reported in vain.
+    /// Sets the slot to report when the ticket is decided. None: its owner is awake. A slot stays
+    /// when its owner wakes up, and is then reported in vain.
     fn assign(&mut self, ticket: Self::Ticket, slot: Option<WaitSlot>);
     /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
     fn expire(&mut self, ticket: Self::Ticket, now: Timestamp);
@@ -48,10 +49,11 @@ pub(crate) trait Reactor {
     fn end_polls(&mut self);
     /// A thread has driven for its own ticket alone, for so long.
     fn note_solitary_wait(&mut self, time: Duration);
-    /// Whether there is work that no thread waits for: releases to send, now or later, or to be answered, or nodes that
-    /// are being judged.
+    /// Whether there is work that no thread waits for: releases to send, now or later, or to be
+    /// answered, or nodes that are being judged.
     fn has_work_left(&self) -> bool;
-    /// When to drive for it next: now, while releases are on their way out. None when nothing is left to do.
+    /// When to drive for it next: now, while releases are on their way out. None when nothing is
+    /// left to do.
     fn work_due(&self, now: Timestamp) -> Option<Timestamp>;
     /// Something to wait for that is decided when nothing is left to do at once.
     fn await_work(&mut self, now: Timestamp) -> Self::Ticket;

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 pub(super) struct State<R: Reactor> {
     pub(super) reactor: R,
-    /// The time, as last read under the mutex or on the way to it. It is read again after each step that takes time:
-    /// waiting for the mutex, a write, a poll, a sleep, and handing out many verdicts.
+    /// The time, as last read under the mutex or on the way to it. It is read again after each step
+    /// that takes time: waiting for the mutex, a write, a poll, a sleep, and handing out many
+    /// verdicts.
     pub(super) now: Timestamp,
     pub(super) driving: Driving,
     pub(super) batch: Batch,
@@ -84,16 +85,17 @@ impl<R: Reactor> State<R> {
         self.sleepers.insert(sleeper);
     }
 
-    /// The thread of this cell is awake, or to be woken. None if that was done before, because its ticket is decided,
-    /// or if its submission was not begun.
+    /// The thread of this cell is awake, or to be woken. None if that was done before, because its
+    /// ticket is decided, or if its submission was not begun.
     pub(super) fn remove(&mut self, slot: WaitSlot) -> Option<Sleeper<R>> {
         let sleeper = self.sleepers.remove(slot)?;
         self.batch.remove(sleeper.batch, self.now);
         Some(sleeper)
     }
 
-    /// Begins what was submitted: as a part of the batch in flight if a driver holds the next one for it, otherwise as
-    /// a batch of its own. `will_wait`: the thread drives or sleeps next, and ends the hold of the batch after it.
+    /// Begins what was submitted: as a part of the batch in flight if a driver holds the next one
+    /// for it, otherwise as a batch of its own. `will_wait`: the thread drives or sleeps next, and
+    /// ends the hold of the batch after it.
     pub(super) fn begin_submitted(&mut self, submissions: &Mutex<Submissions<R>>, will_wait: bool) {
         if will_wait && !(self.batch.is_held() && self.driving.poll().is_some()) {
             self.begin_batch();
@@ -101,8 +103,8 @@ impl<R: Reactor> State<R> {
         self.begin_queued(submissions, true);
     }
 
-    /// Begins what was submitted while the batch before it was in flight. If there is nothing, no thread leaves its
-    /// submission to another one any more.
+    /// Begins what was submitted while the batch before it was in flight. If there is nothing, no
+    /// thread leaves its submission to another one any more.
     pub(super) fn begin_next_batch(&mut self, submissions: &Mutex<Submissions<R>>) {
         self.begin_batch();
         self.begin_queued(submissions, false);
@@ -113,7 +115,8 @@ impl<R: Reactor> State<R> {
         self.batch.begin_next(self.now, self.sleepers.is_alone());
     }
 
-    /// Begins what is in the queue. It stays open while there is a hold. `keeps_hold`: also if it was empty.
+    /// Begins what is in the queue. It stays open while there is a hold. `keeps_hold`: also if it
+    /// was empty.
     fn begin_queued(&mut self, submissions: &Mutex<Submissions<R>>, keeps_hold: bool) {
         let mut queue = lock(submissions);
         if queue.list.is_empty() && !keeps_hold {
@@ -129,7 +132,8 @@ impl<R: Reactor> State<R> {
 
     fn begin_taken(&mut self) {
         self.sleepers.on_other_thread();
-        // Later than each submission: a node that was sent nothing since an attempt began has no key of it.
+        // Later than each submission: a node that was sent nothing since an attempt began has no
+        // key of it.
         self.read_clock();
         let mut taken = std::mem::take(&mut self.taken);
         for submitted in taken.drain(..) {
@@ -165,8 +169,8 @@ impl<R: Reactor> State<R> {
         self.act(|reactor, _| reactor.flush());
     }
 
-    /// Looks for replies without waiting, though another thread polls. That one is woken, as it does not see what was
-    /// read here.
+    /// Looks for replies without waiting, though another thread polls. That one is woken, as it
+    /// does not see what was read here.
     pub(super) fn look(&mut self) {
         let mut watch = self.reactor.watch(false, self.now);
         R::poll(&mut watch, Duration::ZERO);
@@ -183,9 +187,9 @@ impl<R: Reactor> State<R> {
         }
     }
 
-    /// The thread leaves: sends what was begun, and calls another one to drive, if one has to and none does. That is
-    /// the first one that waits in the queue, which then begins what was submitted until then, or one whose submission
-    /// is in flight.
+    /// The thread leaves: sends what was begun, and calls another one to drive, if one has to and
+    /// none does. That is the first one that waits in the queue, which then begins what was
+    /// submitted until then, or one whose submission is in flight.
     pub(super) fn hand_over(&mut self, submissions: &Mutex<Submissions<R>>) {
         let mut next = None;
         if self.batch.is_held() && self.driving.leaves_hold() {
@@ -204,8 +208,8 @@ impl<R: Reactor> State<R> {
             self.driving.name(cell.slot);
             cell.wake(None);
         }
-        // What threads wait for that poll without driving may be decided. Others that poll may swallow that, so each
-        // thread that leaves does it again.
+        // What threads wait for that poll without driving may be decided. Others that poll may
+        // swallow that, so each thread that leaves does it again.
         if self.driving.has_deposed() {
             self.reactor.end_polls();
         }

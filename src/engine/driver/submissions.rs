@@ -1,8 +1,9 @@
 //! Submissions: what threads want done, on its way to the thread that does it.
 //!
-//! The queue has a lock of its own, which is held for a few instructions. While it is *open*, a thread has the duty to
-//! begin what is in it, and other threads leave their submissions there and sleep: no thread but one needs the
-//! connections. A thread that finds it closed opens it, and has the duty.
+//! The queue has a lock of its own, which is held for a few instructions. While it is *open*, a
+//! thread has the duty to begin what is in it, and other threads leave their submissions there and
+//! sleep: no thread but one needs the connections. A thread that finds it closed opens it, and has
+//! the duty.
 
 use super::reactor::Reactor;
 use super::wait_cell::WaitCell;

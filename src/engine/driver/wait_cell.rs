@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// What one thread sleeps on, once. What it is woken with is stored before the notification, and the thread takes it
-/// from here without another lock.
+/// What one thread sleeps on, once. What it is woken with is stored before the notification, and
+/// the thread takes it from here without another lock.
 pub(super) struct WaitCell<V> {
     pub(super) slot: WaitSlot,
-    /// Set when the thread is woken: with its verdict, or with none to look at the connections and rounds itself.
+    /// Set when the thread is woken: with its verdict, or with none to look at the connections and
+    /// rounds itself.
     woken: Mutex<Option<Option<V>>>,
     signal: Condvar,
 }

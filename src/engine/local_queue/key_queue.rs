@@ -19,8 +19,8 @@ pub(crate) struct KeyQueue {
     state: Mutex<Queue>,
 }
 
-/// The holder of one resource, and the threads that wait for it. There is one for every lock that is held, so it is
-/// small: the waiters are boxed.
+/// The holder of one resource, and the threads that wait for it. There is one for every lock that
+/// is held, so it is small: the waiters are boxed.
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
@@ -29,7 +29,8 @@ struct Queue {
 
 struct Holder {
     id: HoldId,
-    /// The thread that made the guard, by its short number. Zero: the guard is meant to go from thread to thread.
+    /// The thread that made the guard, by its short number. Zero: the guard is meant to go from
+    /// thread to thread.
     thread: u32,
     /// When its lease ends. The steady time is an estimate from when the end was last set.
     until: Readings,
@@ -83,8 +84,8 @@ pub(crate) struct Unavailability {
 /// A thread's place in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePosition {
-    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of this client keeps
-    /// all threads from asking.
+    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of
+    /// this client keeps all threads from asking.
     Behind(Timestamp),
     /// The head, while a guard of this client holds the lock until then at the latest.
     HeldHere(LeaseTime),
@@ -92,9 +93,10 @@ pub(crate) enum QueuePosition {
     Head(Timestamp),
 }
 
-/// Names a guard as the holder of a key in this client. It is made of the guard's owner token, so that no guard has to
-/// store it. If the guard of an ended lease has the name of the present holder, by chance, it ends that one's entry too
-/// early: then a thread asks the nodes that could have waited here.
+/// Names a guard as the holder of a key in this client. It is made of the guard's owner token, so
+/// that no guard has to store it. If the guard of an ended lease has the name of the present
+/// holder, by chance, it ends that one's entry too early: then a thread asks the nodes that could
+/// have waited here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HoldId(NonZeroU32);
 
@@ -139,7 +141,8 @@ impl KeyQueue {
         }
     }
 
-    /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the old one.
+    /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the
+    /// old one.
     pub(super) fn hold_until(&self, id: HoldId, end: LeaseTime, now: Readings) {
         let mut queue = lock(&self.state);
         let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else {
@@ -193,8 +196,8 @@ impl KeyQueue {
             .filter(|&until| now < until)
     }
 
-    /// Notifies the head: something has changed that concerns it. `by_nodes`: also if it waits for messages from the
-    /// nodes.
+    /// Notifies the head: something has changed that concerns it. `by_nodes`: also if it waits for
+    /// messages from the nodes.
     pub(super) fn notify(&self, by_nodes: bool) {
         let queue = lock(&self.state);
         let Some(waiters) = &queue.waiters else {
@@ -250,7 +253,8 @@ impl QueueTicket<'_> {
         receiver
     }
 
-    /// Sets off the interrupt when something has changed for this thread, in place of an earlier channel or interrupt.
+    /// Sets off the interrupt when something has changed for this thread, in place of an earlier
+    /// channel or interrupt.
     pub(crate) fn notify_by_interrupt(&self, interrupt: &Arc<Interrupt>) {
         self.set_notifier(Notifier::Interrupt(Arc::clone(interrupt)));
     }
@@ -277,16 +281,18 @@ impl QueueTicket<'_> {
         self.with_waiters(|waiters| waiters.unavailability = Some(found));
     }
 
-    /// Whether nothing was known of the lock in this client when the thread joined, and no thread was in front.
+    /// Whether nothing was known of the lock in this client when the thread joined, and no thread
+    /// was in front.
     pub(crate) fn is_first(&self) -> bool {
         self.is_first
     }
 
-    /// Whether a quorum has answered that the lock is held, or a guard of this client held it, and no attempt has found
-    /// out less since then.
+    /// Whether a quorum has answered that the lock is held, or a guard of this client held it, and
+    /// no attempt has found out less since then.
     ///
     /// # Errors
-    /// It is not known whether the lock is held: what the last attempt of the head ran into, if one has ended.
+    /// It is not known whether the lock is held: what the last attempt of the head ran into, if one
+    /// has ended.
     pub(crate) fn is_known_held(&self) -> Result<(), Unavailability> {
         let is_known_held = |waiters: &mut Waiters| match waiters.is_known_held() {
             true => Ok(()),

@@ -1,17 +1,19 @@
-//! The queues of one client: of its threads that want one resource, only the first asks the servers.
+//! The queues of one client: of its threads that want one resource, only the first asks the
+//! servers.
 //!
 //! ```text
 //!   join ──► behind others ──► head, while a guard of this client holds the lock ──► head: ask the servers
 //! ```
 //!
-//! Without a queue, the threads of one client would race each other over the network, unfairly and at the servers'
-//! expense. The queue also knows whether a guard of this client holds the lock, and until when. The head then waits
-//! for that guard instead of asking. It is notified when the guard's release has been queued on every connection, so
-//! that its own `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason,
-//! notifies the new head.
+//! Without a queue, the threads of one client would race each other over the network, unfairly and
+//! at the servers' expense. The queue also knows whether a guard of this client holds the lock, and
+//! until when. The head then waits for that guard instead of asking. It is notified when the
+//! guard's release has been queued on every connection, so that its own `SET` goes behind that
+//! release (rule 3.4). A thread that leaves the queue, for whatever reason, notifies the new head.
 //!
-//! The threads that want one of several [`slots`] have a queue as well, in which no guard holds anything. A thread that
-//! has a slot to try is away from its place meanwhile, and the next one is the head.
+//! The threads that want one of several [`slots`] have a queue as well, in which no guard holds
+//! anything. A thread that has a slot to try is away from its place meanwhile, and the next one is
+//! the head.
 
 mod key_queue;
 pub(crate) mod slots;
@@ -30,8 +32,8 @@ pub(crate) struct Queues {
     table: Mutex<SweptTable<Arc<str>, Arc<KeyQueue>>>,
 }
 
-/// A lock as the threads of one client share it: its key, and the queue of each of its keys. All mutexes of one name
-/// have the same queues. Cloning is cheap.
+/// A lock as the threads of one client share it: its key, and the queue of each of its keys. All
+/// mutexes of one name have the same queues. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) enum LocalLock {
     One(LockKey, Arc<KeyQueue>),
@@ -63,7 +65,8 @@ impl Queues {
 }
 
 impl LocalLock {
-    /// A lock whose queue no other mutex has, in a process that must not touch what the client shares.
+    /// A lock whose queue no other mutex has, in a process that must not touch what the client
+    /// shares.
     pub(crate) fn alone(key: &LockKey) -> LocalLock {
         Queues::default().of(key)
     }

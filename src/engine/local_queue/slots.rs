@@ -1,5 +1,5 @@
-//! The slots of semaphores, as far as this client uses them: which of them its threads have, and which it released
-//! last.
+//! The slots of semaphores, as far as this client uses them: which of them its threads have, and
+//! which it released last.
 //!
 //! ```text
 //!          take            hold
@@ -8,8 +8,8 @@
 //!    └─ refused ◄──┘    release  ◄──┘
 //! ```
 //!
-//! A slot is the lock of a key of its own. Two threads of one client never try the same slot at once. While all slots
-//! are theirs, the head of the queue waits for one of them and asks no node.
+//! A slot is the lock of a key of its own. Two threads of one client never try the same slot at
+//! once. While all slots are theirs, the head of the queue waits for one of them and asks no node.
 
 use super::LocalLock;
 use super::key_queue::{KeyQueue, QueuePosition, QueueTicket};
@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the head waits at most before it asks again for the state of a slot that another thread tries.
+/// How long the head waits at most before it asks again for the state of a slot that another thread
+/// tries.
 const TRIED_CHECK: Duration = Duration::from_millis(100);
 
 /// All semaphores of one client.
@@ -39,7 +40,8 @@ impl Semaphores {
         }
     }
 
-    /// The slots of a semaphore. They are remembered at least for as long as there is a reference to them.
+    /// The slots of a semaphore. They are remembered at least for as long as there is a reference
+    /// to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
         let new = || Slots {
             waiting: KeyQueue::default(),
@@ -68,7 +70,8 @@ struct State {
     marks: Vec<Mark>,
     /// Those that this client released and has not tried since, the last one last.
     released: Vec<usize>,
-    /// Those whose keys have no expiry, by the last question about all of them, and whether that was reported.
+    /// Those whose keys have no expiry, by the last question about all of them, and whether that
+    /// was reported.
     endless: BTreeMap<usize, (EarlyEnd, bool)>,
     last_id: u64,
 }
@@ -117,7 +120,8 @@ impl Slots {
             .find(|&slot| self.is_open(locks, slot, now))
     }
 
-    /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended does not count.
+    /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended
+    /// does not count.
     pub(crate) fn is_open(&self, locks: &[LocalLock], slot: usize, now: LeaseTime) -> bool {
         match lock(&self.state).mark(slot) {
             Mark::Open => true,
@@ -154,8 +158,8 @@ impl Slots {
         })
     }
 
-    /// Takes which slots have keys without expiry, as a quorum has replied at `now`. Returns those that are to be
-    /// reported: each once, when two answers in a row, so much `apart`, show it.
+    /// Takes which slots have keys without expiry, as a quorum has replied at `now`. Returns those
+    /// that are to be reported: each once, when two answers in a row, so much `apart`, show it.
     pub(crate) fn record_endless(
         &self,
         endless: &[usize],
@@ -176,7 +180,8 @@ impl Slots {
             .collect()
     }
 
-    /// Until when threads of this client have all of these slots, as far as is known; none if one is open.
+    /// Until when threads of this client have all of these slots, as far as is known; none if one
+    /// is open.
     pub(crate) fn all_taken_until(&self, locks: &[LocalLock], now: LeaseTime) -> Option<LeaseTime> {
         let marks = lock(&self.state).marks.clone();
         let until = |(slot, local): (usize, &LocalLock)| match marks.get(slot)? {
@@ -218,8 +223,8 @@ impl TakenSlot {
 }
 
 impl Drop for TakenSlot {
-    /// The thread that waits for a permit is notified: at once of one that was released. That an attempt was refused
-    /// concerns it only where all slots were taken here.
+    /// The thread that waits for a permit is notified: at once of one that was released. That an
+    /// attempt was refused concerns it only where all slots were taken here.
     fn drop(&mut self) {
         let TakenSlot {
             ref slots,

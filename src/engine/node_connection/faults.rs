@@ -13,7 +13,8 @@ use crate::protocol::session::HandshakeState;
 use crate::protocol::session::backlog::{HARD_LIMIT, UNSENT_LIMIT};
 use std::time::Duration;
 
-/// How long an answer may be overdue before the connection is closed. Long, because that does not cancel what was sent.
+/// How long an answer may be overdue before the connection is closed. Long, because that does not
+/// cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 impl NodeConnection {
@@ -46,8 +47,8 @@ impl NodeConnection {
         Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
 
-    /// The node has not come further in its time. When it had less than the node timeout, because the attempt was begun
-    /// with less time left, the message contains that time.
+    /// The node has not come further in its time. When it had less than the node timeout, because
+    /// the attempt was begun with less time left, the message contains that time.
     pub(in crate::engine) fn timed_out(&self, now: Timestamp) -> Fault {
         if let Some((fault, _)) = self.probing.ended {
             return self.most_specific(fault);
@@ -74,13 +75,14 @@ impl NodeConnection {
         }
     }
 
-    /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
+    /// Whether this fault would end a connection that works and has nothing to answer: servers
+    /// close idle connections.
     pub(in crate::engine) fn is_idle_end(&self, fault: Fault) -> bool {
         fault.cause == Cause::Closed && self.is_in_use() && self.backlog().requests == 0
     }
 
-    /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
-    /// server, or none that TLS is possible with.
+    /// The fault to keep: silence or an end in the handshake does not hide that what answered
+    /// before was no Redis server, or none that TLS is possible with.
     pub(in crate::engine) fn most_specific(&self, fault: Fault) -> Fault {
         let is_no_reply = fault.detail == Detail::Protocol(ProtocolError::UnknownType);
         let may_be_tls = fault.cause == Cause::Closed || is_no_reply;
@@ -106,7 +108,8 @@ impl NodeConnection {
             .after(self.node_timeout / 2)
     }
 
-    /// Whether a connection that has ended so stays for a moment: the node is asked first whether it speaks TLS.
+    /// Whether a connection that has ended so stays for a moment: the node is asked first whether
+    /// it speaks TLS.
     pub(in crate::engine) fn asks_for_tls(&mut self, fault: Fault, now: Timestamp) -> bool {
         let may_be_asked = self.probing.ended.is_some() || self.may_be_tls(fault);
         may_be_asked
@@ -115,8 +118,8 @@ impl NodeConnection {
                 .holds(&self.link, fault, self.node_timeout / 2, now)
     }
 
-    /// Whether a connection without TLS has ended in the handshake, as one does where the port speaks TLS. That may be
-    /// known from an earlier time.
+    /// Whether a connection without TLS has ended in the handshake, as one does where the port
+    /// speaks TLS. That may be known from an earlier time.
     pub(super) fn may_be_tls(&self, fault: Fault) -> bool {
         let is_pending = self.is_open() && self.session.standing() == HandshakeState::Pending;
         let is_plain = matches!(self.link.transport, TransportConfig::Plain);
@@ -126,7 +129,8 @@ impl NodeConnection {
             && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
     }
 
-    /// Whether a node speaks TLS whose URL is not `rediss://`: a probe was answered so, or the node has sent an alert.
+    /// Whether a node speaks TLS whose URL is not `rediss://`: a probe was answered so, or the node
+    /// has sent an alert.
     fn speaks_tls(&self) -> bool {
         let has_alerted = || self.session.incoming.unparsed().starts_with(&[ALERT, 3]);
         matches!(self.link.transport, TransportConfig::Plain)

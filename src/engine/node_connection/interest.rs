@@ -1,4 +1,5 @@
-//! What a connection waits for: the direction in which its stream becomes ready, and until when without that.
+//! What a connection waits for: the direction in which its stream becomes ready, and until when
+//! without that.
 
 use super::{CONNECT_LIMIT, NodeConnection};
 use crate::algorithm::time::Timestamp;
@@ -9,8 +10,8 @@ use crate::protocol::session::Log;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the answer to a release may stay unread. Long against the time that nodes take, so that the next call of a
-/// program that does many reads it; short against a time to live.
+/// How long the answer to a release may stay unread. Long against the time that nodes take, so that
+/// the next call of a program that does many reads it; short against a time to live.
 const UNREAD_LIMIT: Duration = Duration::from_millis(100);
 
 impl NodeConnection {
@@ -42,8 +43,8 @@ impl NodeConnection {
         self.link.socket.is_on(stream)
     }
 
-    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
-    /// tried, or a silent server to be asked whether it speaks TLS.
+    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address
+    /// may have to be tried, or a silent server to be asked whether it speaks TLS.
     pub(in crate::engine) fn due(&self, now: Timestamp) -> Timestamp {
         if self.probing.ended.is_some() || self.link.awaits_first_byte() {
             return self.probing.due(self.probed_at(), now);
@@ -69,8 +70,9 @@ impl NodeConnection {
         self.awaits_release(log) && self.has_unsent(log)
     }
 
-    /// When a thread has to drive for what was queued of releases: now, while something is unsent, or is sent when what
-    /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
+    /// When a thread has to drive for what was queued of releases: now, while something is unsent,
+    /// or is sent when what was asked is answered; or when no thread has looked for answers for a
+    /// while. Never for keys that have ended.
     pub(in crate::engine) fn release_due(&self, log: &Log, now: Timestamp) -> Timestamp {
         let is_sendable =
             !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
@@ -84,8 +86,8 @@ impl NodeConnection {
         }
     }
 
-    /// When something can be done next for the releases that the node has not run, if the node sends nothing until
-    /// then.
+    /// When something can be done next for the releases that the node has not run, if the node
+    /// sends nothing until then.
     pub(in crate::engine) fn pending_due(&self) -> Timestamp {
         let due = match self.link.socket {
             SocketState::Closed => self.health.not_before(),

@@ -87,7 +87,8 @@ impl Link {
         self.race(now)
     }
 
-    /// Takes a connection that is being made as far as it goes without waiting. True when it is made with this.
+    /// Takes a connection that is being made as far as it goes without waiting. True when it is
+    /// made with this.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<bool, Fault> {
         self.resolved(now)?;
         let SocketState::Connecting(_) = self.socket else {
@@ -104,7 +105,8 @@ impl Link {
         Ok(self.is_open())
     }
 
-    /// When to [`advance`](Link::advance) it though the stream is not ready: another address may have to be tried.
+    /// When to [`advance`](Link::advance) it though the stream is not ready: another address may
+    /// have to be tried.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
         if let SocketState::Connecting(_) = self.socket {
             self.race.due(now)
@@ -132,7 +134,8 @@ impl Link {
         matches!(&self.socket, SocketState::Open(transport) if transport.awaits_first_byte())
     }
 
-    /// The connection has ended so. If it has not `worked`, another address is tried next time, or the name looked up.
+    /// The connection has ended so. If it has not `worked`, another address is tried next time, or
+    /// the name looked up.
     pub(super) fn close(&mut self, worked: bool, fault: Fault) {
         if fault.cause != Cause::Closed {
             self.socket

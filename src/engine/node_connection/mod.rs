@@ -7,13 +7,14 @@
 //!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull
 //! ```
 //!
-//! Commands may be queued in every state but `Closed`: they go out, in order, behind the handshake. A release can
-//! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost
-//! connection left unanswered are sent first on the next one, behind the handshake (rule 2.9); those that the node
-//! could not run are sent again after a pause.
+//! Commands may be queued in every state but `Closed`: they go out, in order, behind the handshake.
+//! A release can therefore never overtake its own `SET`. Releases that the node has not run are
+//! *pending*: those that a lost connection left unanswered are sent first on the next one, behind
+//! the handshake (rule 2.9); those that the node could not run are sent again after a pause.
 //!
-//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is
-//! older than the node timeout is *overdue*, and gets new requests only now and then, until it answers (rule 7.7).
+//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose
+//! oldest request is older than the node timeout is *overdue*, and gets new requests only now and
+//! then, until it answers (rule 7.7).
 
 mod faults;
 mod interest;
@@ -47,9 +48,9 @@ use std::time::Duration;
 
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Time after which a connection is read before it is used again: what is written to one that the server has closed is
-/// lost. Long against the time between two calls of a busy program, which is spared the system calls, and short against
-/// the time after which servers close idle connections.
+/// Time after which a connection is read before it is used again: what is written to one that the
+/// server has closed is lost. Long against the time between two calls of a busy program, which is
+/// spared the system calls, and short against the time after which servers close idle connections.
 const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
@@ -122,7 +123,8 @@ impl NodeConnection {
         self.is_open() && self.session.standing() == HandshakeState::Accepted
     }
 
-    /// Whether the key of a release may be on the node, as far as this client knows what it has written.
+    /// Whether the key of a release may be on the node, as far as this client knows what it has
+    /// written.
     pub(super) fn may_hold(&self, conditions: &ReleaseConditions) -> bool {
         conditions
             .set_since
@@ -141,24 +143,26 @@ impl NodeConnection {
         }
     }
 
-    /// Whether requests can be queued without another check of the connection: it is open, was read a moment ago, and
-    /// the node answers in time. This is the common case, and the check is cheap.
+    /// Whether requests can be queued without another check of the connection: it is open, was read
+    /// a moment ago, and the node answers in time. This is the common case, and the check is cheap.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         let is_read = now.since(self.session.incoming.read_at) <= IDLE_CHECK;
         self.is_in_use() && is_read && !self.backlog().is_late(self.node_timeout, now)
     }
 
-    /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
+    /// Whether the connection should be read first: it may have been closed, or an answer that
+    /// seems overdue have come.
     pub(super) fn needs_read(&self, now: Timestamp) -> bool {
         self.is_open()
             && (now.since(self.session.incoming.read_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
-    /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request) is to be called
-    /// first.
+    /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request)
+    /// is to be called first.
     ///
     /// # Errors
-    /// Why not. A closed connection must be opened first, if its [`health`](Health::may_ask) allows it.
+    /// Why not. A closed connection must be opened first, if its [`health`](Health::may_ask) allows
+    /// it.
     pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
@@ -181,8 +185,8 @@ impl NodeConnection {
         }
     }
 
-    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does
-    /// not.
+    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds
+    /// no quorum to ask does not.
     pub(super) fn note_request(&mut self, now: Timestamp) {
         if self.is_overdue(now) {
             self.health.failed(self.health.fault(), now);
@@ -197,7 +201,8 @@ impl NodeConnection {
         self.session.queue(command, now);
     }
 
-    /// Whether a release would be run on the present connection, as far as the handshake was answered.
+    /// Whether a release would be run on the present connection, as far as the handshake was
+    /// answered.
     pub(super) fn runs_releases(&self) -> bool {
         match self.session.standing() {
             _ if self.is_closed() => false,
@@ -221,8 +226,8 @@ impl NodeConnection {
         self.link.open(now)
     }
 
-    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never
-    /// poll, and must not leave it half made for ever.
+    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are
+    /// lost at once never poll, and must not leave it half made for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         if self.link.advance(now)? {
             self.session.pipeline.connected(now);
@@ -230,7 +235,8 @@ impl NodeConnection {
         self.probing.advance(&self.link, self.probed_at(), now)
     }
 
-    /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
+    /// Writes what the kernel takes. True when bytes are left for which the stream must become
+    /// writable.
     pub(super) fn flush(&mut self, log: &Log, now: Timestamp) -> Result<bool, Fault> {
         let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended)
         else {
@@ -279,8 +285,9 @@ impl NodeConnection {
         }
     }
 
-    /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor are the releases
-    /// that follow at once: a node that can do no more would be asked for ever without a delay.
+    /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor
+    /// are the releases that follow at once: a node that can do no more would be asked for ever
+    /// without a delay.
     pub(super) fn note_answer(&mut self) {
         if self.session.standing() == HandshakeState::Accepted {
             self.health.answered();
@@ -293,8 +300,8 @@ impl NodeConnection {
         self.health.failed(fault, now);
     }
 
-    /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the
-    /// present one stays, for the releases that follow their `SET`s.
+    /// Whether a node that may not vote should be asked anew, on another connection, if it may by
+    /// now. Until then the present one stays, for the releases that follow their `SET`s.
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
@@ -313,13 +320,14 @@ impl NodeConnection {
         self.is_in_use() && !self.is_overdue(now)
     }
 
-    /// Whether it is worth a look: it answers in time, or it is not known to hang, as no thread has read what it has
-    /// replied.
+    /// Whether it is worth a look: it answers in time, or it is not known to hang, as no thread has
+    /// read what it has replied.
     pub(super) fn may_be_looked_at(&self, now: Timestamp) -> bool {
         self.is_in_use() && !(self.is_overdue(now) && self.health.is_suspect())
     }
 
-    /// Whether the node can follow the log: it votes, and has nothing of its own to answer, to be sent, or to run.
+    /// Whether the node can follow the log: it votes, and has nothing of its own to answer, to be
+    /// sent, or to run.
     pub(super) fn may_follow(&self, log: &Log) -> bool {
         self.is_in_use()
             && self.probing.ended.is_none()
@@ -327,7 +335,8 @@ impl NodeConnection {
             && self.session.may_follow(log)
     }
 
-    /// Whether the node has not answered what is in the log in time, or is too far behind to be asked more.
+    /// Whether the node has not answered what is in the log in time, or is too far behind to be
+    /// asked more.
     pub(super) fn is_late(&self, log: &Log, now: Timestamp) -> bool {
         self.session
             .pipeline
@@ -335,7 +344,8 @@ impl NodeConnection {
             .is_late(self.node_timeout, now)
     }
 
-    /// Whether a grant may come from a connection to another URL of a server, which counts as the other node's.
+    /// Whether a grant may come from a connection to another URL of a server, which counts as the
+    /// other node's.
     pub(super) fn may_grant_for_another(&self, now: Timestamp) -> bool {
         let is_duplicate = self.session.standing().is_duplicate();
         is_duplicate
@@ -344,8 +354,8 @@ impl NodeConnection {
             && self.backlog().requests <= SOFT_LIMIT
     }
 
-    /// The process at the other end, if it is known and may have voted in a round in flight. A round lasts two node
-    /// timeouts at most.
+    /// The process at the other end, if it is known and may have voted in a round in flight. A
+    /// round lasts two node timeouts at most.
     pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
         let counts =
             self.is_open() || now.since(self.session.incoming.read_at) <= self.node_timeout * 2;

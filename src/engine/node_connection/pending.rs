@@ -1,8 +1,9 @@
 //! The releases that a node has not run and is to be sent again.
 //!
-//! A release is kept no longer than its key can live. A node that answers that it cannot run one at present gets
-//! none for a pause that grows, and then a single one to find out. An error that may concern a single key tells nothing
-//! of other releases: those that were answered so have a pause of their own, and hold up no other one.
+//! A release is kept no longer than its key can live. A node that answers that it cannot run one at
+//! present gets none for a pause that grows, and then a single one to find out. An error that may
+//! concern a single key tells nothing of other releases: those that were answered so have a pause
+//! of their own, and hold up no other one.
 
 use crate::algorithm::pending_release::concerns_all_releases;
 use crate::algorithm::time::Timestamp;
@@ -20,13 +21,15 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The releases to send again, each with the time at which its key has ended by itself.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct PendingReleases {
-    /// Those that a lost connection left, or that the node cannot run at present, and those with errors of their own.
+    /// Those that a lost connection left, or that the node cannot run at present, and those with
+    /// errors of their own.
     lanes: [Lane; 2],
-    /// The last one that was sent of those with errors of their own. When the node runs it, the others may be run too.
+    /// The last one that was sent of those with errors of their own. When the node runs it, the
+    /// others may be run too.
     probe: Option<Ticket>,
-    /// When the last key has ended of the releases that were queued on the present connection and whose keys may be on
-    /// the node. While the connection is being made, such a release counts as unanswered
-    /// ([`awaits_release`](super::NodeConnection::awaits_release)).
+    /// When the last key has ended of the releases that were queued on the present connection and
+    /// whose keys may be on the node. While the connection is being made, such a release counts as
+    /// unanswered ([`awaits_release`](super::NodeConnection::awaits_release)).
     pub(super) carried_until: Timestamp,
 }
 
@@ -43,8 +46,8 @@ struct Lane {
 }
 
 impl PendingReleases {
-    /// Keeps a release, which the node has refused if there is a fault. Returns another one that is dropped for it, if
-    /// there is no room.
+    /// Keeps a release, which the node has refused if there is a fault. Returns another one that is
+    /// dropped for it, if there is no room.
     pub(in crate::engine) fn insert(
         &mut self,
         ticket: Ticket,
@@ -172,7 +175,8 @@ impl Lane {
     }
 
     fn refused(&mut self, fault: Fault, now: Timestamp) {
-        // Several that were sent together are refused together: only those that are sent later count.
+        // Several that were sent together are refused together: only those that are sent later
+        // count.
         self.refusals = self.refusals.max(1);
         self.refusal = Some(fault);
         self.paused_until = now.after(self.pause());

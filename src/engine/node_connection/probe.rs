@@ -1,14 +1,16 @@
-//! Whether a port speaks TLS, where the URL and the server disagree about it: asked on a second connection.
+//! Whether a port speaks TLS, where the URL and the server disagree about it: asked on a second
+//! connection.
 //!
-//! A Redis server without TLS takes the first bytes of TLS for the beginning of a line, and waits for the end of it. So
-//! when half of the node timeout has passed without a byte, a second connection asks without TLS, by `PING`. A server
-//! that answers in RESP has no TLS on that port. One by TLS answers with an alert or not at all, and goes on with the
-//! first connection.
+//! A Redis server without TLS takes the first bytes of TLS for the beginning of a line, and waits
+//! for the end of it. So when half of the node timeout has passed without a byte, a second
+//! connection asks without TLS, by `PING`. A server that answers in RESP has no TLS on that port.
+//! One by TLS answers with an alert or not at all, and goes on with the first connection.
 //!
-//! A server with TLS takes the first bytes without it for a damaged record, and closes the connection, most often
-//! without a byte. So when a connection without TLS has ended like that, a second one asks by a `ClientHello`, once
-//! until the node answers. Only TLS answers with a record of TLS. The first connection ends when that is known, or half
-//! of the node timeout later: so the attempt that it was made for can report it.
+//! A server with TLS takes the first bytes without it for a damaged record, and closes the
+//! connection, most often without a byte. So when a connection without TLS has ended like that, a
+//! second one asks by a `ClientHello`, once until the node answers. Only TLS answers with a record
+//! of TLS. The first connection ends when that is known, or half of the node timeout later: so the
+//! attempt that it was made for can report it.
 
 use crate::os::stream::{self, Stream};
 use std::time::Duration;
@@ -28,8 +30,8 @@ const PING: Question = Question {
     bytes: b"*1\r\n$4\r\nPING\r\n",
     decisive: b"+-:$*",
 };
-/// A `ClientHello` of TLS 1.2 with one cipher suite. Its random bytes are words for the reader of a dump. An alert or a
-/// `ServerHello`.
+/// A `ClientHello` of TLS 1.2 with one cipher suite. Its random bytes are words for the reader of a
+/// dump. An alert or a `ServerHello`.
 const CLIENT_HELLO: Question = Question {
     bytes: b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03does this port speak TLS or not?\x00\x00\x02\xc0\x2f\x01\x00",
     decisive: &[ALERT, 0x16],
@@ -68,7 +70,8 @@ impl Probe {
         matches!(self, Probe::Connecting(..) | Probe::Asked(..))
     }
 
-    /// Goes on as far as that is possible without waiting. True when the server has given the decisive answer.
+    /// Goes on as far as that is possible without waiting. True when the server has given the
+    /// decisive answer.
     pub(crate) fn advance(&mut self) -> bool {
         if let Probe::Connecting(stream, question) = self
             && stream.is_settled()

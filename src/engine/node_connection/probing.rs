@@ -12,7 +12,8 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Probing {
     probe: Probe,
-    /// The node has ended the connection so, and is asked first whether it speaks TLS, until then at most.
+    /// The node has ended the connection so, and is asked first whether it speaks TLS, until then
+    /// at most.
     pub(super) ended: Option<(Fault, Timestamp)>,
 }
 
@@ -20,7 +21,8 @@ impl Probing {
     /// Goes on to find it out. A silent server is asked at this time.
     ///
     /// # Errors
-    /// The port does not speak TLS, and the URL is `rediss://`. Or the node has ended the connection.
+    /// The port does not speak TLS, and the URL is `rediss://`. Or the node has ended the
+    /// connection.
     pub(super) fn advance(
         &mut self,
         link: &Link,
@@ -49,7 +51,8 @@ impl Probing {
         }
     }
 
-    /// When to [`advance`](Probing::advance) it next, of a silent server or one that has ended the connection.
+    /// When to [`advance`](Probing::advance) it next, of a silent server or one that has ended the
+    /// connection.
     pub(super) fn due(&self, asked_at: Timestamp, now: Timestamp) -> Timestamp {
         match (&self.probe, self.ended) {
             (_, Some((_, until))) => until.min(now.after(probe::LOOK)),
@@ -59,8 +62,8 @@ impl Probing {
         }
     }
 
-    /// Whether a connection that has ended so stays for this time at most: the node is asked first whether it speaks
-    /// TLS.
+    /// Whether a connection that has ended so stays for this time at most: the node is asked first
+    /// whether it speaks TLS.
     pub(super) fn holds(
         &mut self,
         link: &Link,

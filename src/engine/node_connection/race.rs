@@ -1,5 +1,5 @@
-//! The addresses of one node, and which of them is connected to: one after the other, the next without waiting for the
-//! one before to give up (RFC 8305).
+//! The addresses of one node, and which of them is connected to: one after the other, the next
+//! without waiting for the one before to give up (RFC 8305).
 //!
 //! ```text
 //!   begin ──► first address ── refused ──► next address, at once
@@ -7,9 +7,9 @@
 //!                  └─────────► made: the others are dropped, and this address is the first from now on
 //! ```
 //!
-//! How to drive it: [`begin`](Race::begin), then [`advance`](Race::advance) whenever the newest connection is ready or
-//! [`due`](Race::due) has come, until a connection is made or all have failed; [`stop`](Race::stop) when it is
-//! abandoned.
+//! How to drive it: [`begin`](Race::begin), then [`advance`](Race::advance) whenever the newest
+//! connection is ready or [`due`](Race::due) has come, until a connection is made or all have
+//! failed; [`stop`](Race::stop) when it is abandoned.
 
 use crate::algorithm::time::Timestamp;
 use crate::fault::{Cause, Fault, Phase};
@@ -23,8 +23,9 @@ use std::time::Duration;
 
 /// How long an address may keep the next one waiting at most: RFC 8305's Connection Attempt Delay.
 const LONGEST_HEADSTART: Duration = Duration::from_millis(250);
-/// Most connections that are being made at once: a name that leads to hundreds of addresses which all hang takes no
-/// descriptors from the rest of the program. Beyond that, the oldest is given up for the next: it had all of its time.
+/// Most connections that are being made at once: a name that leads to hundreds of addresses which
+/// all hang takes no descriptors from the rest of the program. Beyond that, the oldest is given up
+/// for the next: it had all of its time.
 const MOST_AT_ONCE: usize = 8;
 /// How often the older ones of several connections are checked. The newest one is polled.
 const LOOK: Duration = Duration::from_millis(5);
@@ -102,7 +103,8 @@ impl<S: Attempt> Race<S> {
         self.places = places.into_iter().collect();
     }
 
-    /// Begins to connect to the addresses that are known. They share `time`; if they are many, each has so long.
+    /// Begins to connect to the addresses that are known. They share `time`; if they are many, each
+    /// has so long.
     ///
     /// # Errors
     /// No connection can be begun.
@@ -177,7 +179,8 @@ impl<S: Attempt> Race<S> {
         self.places.clear();
     }
 
-    /// Begins to connect to the next address that it can be begun with, and returns the newest connection.
+    /// Begins to connect to the next address that it can be begun with, and returns the newest
+    /// connection.
     ///
     /// # Errors
     /// There is none, and `fault` or what happened after it is the reason.
@@ -219,7 +222,8 @@ mod tests {
         static HANGING: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// By its port: below 10 it is made, below 20 refused, below 30 not even begun, otherwise it hangs.
+    /// By its port: below 10 it is made, below 20 refused, below 30 not even begun, otherwise it
+    /// hangs.
     struct Fake(u16);
 
     impl Attempt for Fake {

@@ -1,5 +1,5 @@
-//! Commands about a key: the one place that makes them, for locks of all kinds alike, and which nodes they are to be
-//! written to.
+//! Commands about a key: the one place that makes them, for locks of all kinds alike, and which
+//! nodes they are to be written to.
 
 use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;

@@ -15,7 +15,8 @@ use crate::protocol::session::{Answer, Inspected, PlainVote, SessionEvent, Ticke
 use std::time::Duration;
 
 impl Nodes {
-    /// Reads all that is there, and hands it out. False when the connection has ended, and there may be another one.
+    /// Reads all that is there, and hands it out. False when the connection has ended, and there
+    /// may be another one.
     pub(super) fn read(&mut self, node: NodeId, now: Timestamp) -> bool {
         self.read_while(|received| received == Received::Much, node, now)
     }
@@ -59,14 +60,15 @@ impl Nodes {
             self.following.counting.set(node, counts);
         }
         if self.node(node).has_unsent(&self.following.log) {
-            // A release goes out again: in another form, or because it was pending. Or the handshake of TLS is over,
-            // or has another flight. An error shows at the next read.
+            // A release goes out again: in another form, or because it was pending. Or the
+            // handshake of TLS is over, or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
         }
         true
     }
 
-    /// Whether nothing is known of a node that follows which would change its votes, or which a vote would change.
+    /// Whether nothing is known of a node that follows which would change its votes, or which a
+    /// vote would change.
     fn counts_as_it_is(&self, node: NodeId) -> bool {
         let connection = self.node(node);
         self.states.is_up(node)
@@ -76,8 +78,8 @@ impl Nodes {
             && !connection.health.is_suspect()
     }
 
-    /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
-    /// kept.
+    /// Hands out what the bytes of a connection mean. True when the node has answered whether a
+    /// lock may be acquired or kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
         if self.following.counting.contains(node) {
             let counted = self.count_plain_votes(node);
@@ -101,7 +103,8 @@ impl Nodes {
         Ok(is_answered)
     }
 
-    /// Counts replies that are plain votes, of a node whose votes count as they are. All other replies stay.
+    /// Counts replies that are plain votes, of a node whose votes count as they are. All other
+    /// replies stay.
     fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
         let session = &mut self.connections[node.index()].session;
         while !session.incoming.is_empty()
@@ -216,8 +219,8 @@ impl Nodes {
         is_usable
     }
 
-    /// Queues an operation once more, in another form. An acquire is not repeated when its attempt is over: its
-    /// release has been queued, or will be, and must be the last command.
+    /// Queues an operation once more, in another form. An acquire is not repeated when its attempt
+    /// is over: its release has been queued, or will be, and must be the last command.
     fn resend(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
         self.apart(node);
         match self.rounds.command(ticket) {
@@ -264,7 +267,8 @@ impl Nodes {
         }
     }
 
-    /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be acquired or kept.
+    /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be
+    /// acquired or kept.
     pub(super) fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
         let Nodes {
             rounds,
@@ -298,7 +302,8 @@ impl Nodes {
                 Cause::Duplicate(voter.index()),
             ))
         };
-        // A grant for the voter waits with it, and counts as little. A key that was deleted is deleted.
+        // A grant for the voter waits with it, and counts as little. A key that was deleted is
+        // deleted.
         let is_release = matches!(
             purpose,
             Some(Purpose::Entry | Purpose::Release { .. }) | None
@@ -321,11 +326,12 @@ impl Nodes {
             clock: &**clock,
         };
         filter.filter_vote(purpose, &mut cast.vote, now);
-        // One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of
-        // two URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id
-        // of another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have
-        // more nodes in common than there are such servers, so that one server that lies about its run id makes no
-        // second holder.
+        // One run id has one vote, however many URLs report it, and a grant by any of them counts
+        // as the voter's: of two URLs of one server, either may be the first to set or to delete
+        // the key. A server that repeats the run id of another one, and finishes its handshake
+        // first, cannot take the vote of that one away. Two quorums have more nodes in common than
+        // there are such servers, so that one server that lies about its run id makes no second
+        // holder.
         if let (Some(voter), Vote::Granted) = (voter, cast.vote) {
             rounds.granted_at(ticket, voter);
             cast.vote = duplicate(voter);
@@ -346,7 +352,8 @@ impl Nodes {
             // It answers. That does not show that it also grants locks.
             Some(Purpose::Check) => true,
             _ => {
-                // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
+                // A rejected node is connected to again after its back-off, whatever it answers
+                // meanwhile.
                 filter.connection.note_answer();
                 votes
             }
@@ -355,8 +362,9 @@ impl Nodes {
         is_usable
     }
 
-    /// One server has one vote, however many URLs lead to it: the one that answered first (rule 7.3). The second one is
-    /// rejected, whatever its place in the list, because the first may have voted already.
+    /// One server has one vote, however many URLs lead to it: the one that answered first (rule
+    /// 7.3). The second one is rejected, whatever its place in the list, because the first may have
+    /// voted already.
     fn reject_duplicate(&mut self, node: NodeId, now: Timestamp) {
         let Some(run_id) = self.node(node).run_id(now) else {
             return;

@@ -7,7 +7,8 @@
 //!             late, lost, rejected, to be asked anything alone, or has not run a release
 //! ```
 //!
-//! A command for all nodes that follow is encoded and kept once. A node that is apart has a queue of its own.
+//! A command for all nodes that follow is encoded and kept once. A node that is apart has a queue
+//! of its own.
 
 use super::poll_list::PollList;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -20,7 +21,8 @@ use std::time::Duration;
 pub(super) struct Following {
     pub(super) log: Log,
     followers: NodeSet,
-    /// The nodes among them whose votes count as they are. Whatever may change that takes the node out.
+    /// The nodes among them whose votes count as they are. Whatever may change that takes the node
+    /// out.
     pub(super) counting: NodeSet,
 }
 
@@ -51,7 +53,8 @@ impl Following {
         }
     }
 
-    /// Lets a node follow the log if it can, and leave it if it cannot any more. True when it follows.
+    /// Lets a node follow the log if it can, and leave it if it cannot any more. True when it
+    /// follows.
     pub(super) fn follow_or_leave(
         &mut self,
         node: NodeId,
@@ -71,9 +74,10 @@ impl Following {
         self.followers.contains(node)
     }
 
-    /// Queues a command for these nodes: once in the log for those that follow, if all that follow are to be asked, and
-    /// for each other one alone. Those that follow and need another form leave the log, and all of these if others
-    /// follow that are not to be asked. So do those that are to be asked more than the others when they are looked at.
+    /// Queues a command for these nodes: once in the log for those that follow, if all that follow
+    /// are to be asked, and for each other one alone. Those that follow and need another form leave
+    /// the log, and all of these if others follow that are not to be asked. So do those that are to
+    /// be asked more than the others when they are looked at.
     pub(super) fn queue(
         &mut self,
         command: &Command<'_>,

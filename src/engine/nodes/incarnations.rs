@@ -1,5 +1,5 @@
-//! What nodes remember of themselves, as far as it was read, and the votes that wait until they are judged.
-//! [`judging`](super::judging) is what is done about it.
+//! What nodes remember of themselves, as far as it was read, and the votes that wait until they are
+//! judged. [`judging`](super::judging) is what is done about it.
 
 use super::vote_filter::{NodeVote, in_quarantine};
 use crate::algorithm::incarnation::mismatch::Mismatch;
@@ -23,7 +23,8 @@ pub(super) struct Incarnations {
     pub(super) judging: Option<Judging>,
     /// Those that were never looked at, nor waited for in vain.
     pub(super) unheard: NodeSet,
-    /// Those whose connections ended while they were idle: they may know better, and were not asked since.
+    /// Those whose connections ended while they were idle: they may know better, and were not asked
+    /// since.
     pub(super) idle: NodeSet,
     /// Those whose votes do not count, or not yet.
     pub(super) doubtful: NodeSet,
@@ -38,7 +39,8 @@ pub(super) struct Incarnations {
 /// The times of the last look at a node.
 #[derive(Clone, Copy)]
 pub(super) struct LookTimes {
-    /// When the node was asked: what the look shows may be as old, where no thread has read the reply.
+    /// When the node was asked: what the look shows may be as old, where no thread has read the
+    /// reply.
     pub(super) asked_at: Timestamp,
     /// When the reply was read: an age counts from then on.
     pub(super) read_at: Timestamp,
@@ -96,7 +98,8 @@ impl Incarnations {
         }
     }
 
-    /// What is known of a node now. One that does not tell what it remembers may still name its incarnation.
+    /// What is known of a node now. One that does not tell what it remembers may still name its
+    /// incarnation.
     pub(super) fn note_seen(&mut self, node: NodeId, seen: Seen, names: Option<Incarnation>) {
         self.seen[node.index()] = seen;
         let untold = names.map(|present| Look {
@@ -120,8 +123,8 @@ impl Incarnations {
             .map_or(Timestamp::NEVER, |judging| judging.deadline)
     }
 
-    /// What is known of the nodes by looks that are not older. A node that hangs has not replied: what it showed long
-    /// ago is no information about a new deployment.
+    /// What is known of the nodes by looks that are not older. A node that hangs has not replied:
+    /// what it showed long ago is no information about a new deployment.
     pub(super) fn seen_since(&self, limit: Timestamp) -> Vec<Seen> {
         let is_old = |(seen, times): &(&Seen, &LookTimes)| {
             matches!(seen, Seen::Look(_)) && times.asked_at < limit
@@ -137,8 +140,9 @@ impl Incarnations {
         self.doubtful.contains(node)
     }
 
-    /// Keeps a vote of such a node until the nodes are judged, or leaves what counts of it: all of it where it decides
-    /// nothing. `refusal`: why the node was not looked at, or not noted. True where the vote is kept.
+    /// Keeps a vote of such a node until the nodes are judged, or leaves what counts of it: all of
+    /// it where it decides nothing. `refusal`: why the node was not looked at, or not noted. True
+    /// where the vote is kept.
     pub(super) fn holds(
         &mut self,
         cast: &mut NodeVote,
@@ -189,8 +193,8 @@ impl Incarnations {
         self.held.extract_if(.., |held| is_taken(held)).collect()
     }
 
-    /// The node has replied to what it was asked then, and need not be waited for any longer. A reply to an earlier
-    /// question, which no thread had read, is not the one that is awaited.
+    /// The node has replied to what it was asked then, and need not be waited for any longer. A
+    /// reply to an earlier question, which no thread had read, is not the one that is awaited.
     pub(super) fn note_answer(&mut self, node: NodeId, asked_at: Timestamp) {
         self.unheard.set(node, false);
         self.idle.set(node, false);

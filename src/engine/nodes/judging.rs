@@ -1,11 +1,13 @@
 //! Judges nodes by what they remember of themselves.
 //!
-//! Each connection begins with a look at the node, and has another one once a second: before a vote, so that what the
-//! look shows is known first. A node that is not noted as it is does not count. While there is one, the nodes are
-//! judged: looks that are older are repeated, notes are stored and acknowledged. The votes of the nodes in question
-//! wait for it, and are counted then. On a warm path there is no such node. A late node is waited for half a node
-//! timeout: the call whose votes wait ends after a whole one, and would fail each time while a node hangs. A call that
-//! has its quorum returns before the nodes are judged; the helper thread completes that when no other thread drives.
+//! Each connection begins with a look at the node, and has another one once a second: before a
+//! vote, so that what the look shows is known first. A node that is not noted as it is does not
+//! count. While there is one, the nodes are judged: looks that are older are repeated, notes are
+//! stored and acknowledged. The votes of the nodes in question wait for it, and are counted then.
+//! On a warm path there is no such node. A late node is waited for half a node timeout: the call
+//! whose votes wait ends after a whole one, and would fail each time while a node hangs. A call
+//! that has its quorum returns before the nodes are judged; the helper thread completes that when
+//! no other thread drives.
 
 use super::Nodes;
 use super::incarnations::{Incarnations, Judging, LookTimes, Stage};
@@ -24,8 +26,8 @@ use crate::os::clock;
 use crate::protocol::session::{HandshakeState, Ticket};
 use std::time::Duration;
 
-/// How many programs, each with another `max_ttl`, may store their notes first. A node that lies could name one after
-/// the other, and the votes of all nodes would wait.
+/// How many programs, each with another `max_ttl`, may store their notes first. A node that lies
+/// could name one after the other, and the votes of all nodes would wait.
 const MOST_REPEATED: u8 = 8;
 
 impl Nodes {
@@ -40,7 +42,8 @@ impl Nodes {
         };
         self.incarnations
             .note_seen(node, seen, identity.incarnation());
-        // The clock is read anew: the thread may have been delayed since its last reading, and the look be later.
+        // The clock is read anew: the thread may have been delayed since its last reading, and the
+        // look be later.
         let asked_at = now.before(self.node(node).session.look_took());
         self.incarnations.times[node.index()] = LookTimes {
             asked_at,
@@ -82,8 +85,8 @@ impl Nodes {
         self.judge(now);
     }
 
-    /// Reports how what the node remembers does not fit this client: once for each change, and not for each look. While
-    /// it is silent, as one that stores nothing, what was last known holds.
+    /// Reports how what the node remembers does not fit this client: once for each change, and not
+    /// for each look. While it is silent, as one that stores nothing, what was last known holds.
     fn report_mismatches(&mut self, node: NodeId) {
         let seen = &self.incarnations.seen[node.index()];
         if *seen == Seen::Silent {
@@ -133,7 +136,8 @@ impl Nodes {
         self.judge(now);
     }
 
-    /// The owner of a round waits no longer: what these nodes have answered does not count, unless it decides nothing.
+    /// The owner of a round waits no longer: what these nodes have answered does not count, unless
+    /// it decides nothing.
     pub(super) fn give_up_held(&mut self, ticket: Ticket) {
         for NodeVote { node, mut vote, .. } in
             self.incarnations.take_held(|held| held.ticket == ticket)
@@ -160,8 +164,8 @@ impl Nodes {
             .collect()
     }
 
-    /// Judges the nodes without those that are late, if it is time to. While no call was made, no thread has read what
-    /// they have replied: that counts.
+    /// Judges the nodes without those that are late, if it is time to. While no call was made, no
+    /// thread has read what they have replied: that counts.
     pub(super) fn judge_late(&mut self, now: Timestamp) {
         if now < self.incarnations.due() {
             return;
@@ -257,7 +261,8 @@ impl Nodes {
         let founds = notes
             .iter()
             .any(|(_, new)| !new.keeps_times && new.note.origin == Origin::Founder);
-        // A node that was not asked, because its connection had ended, may know of an older deployment.
+        // A node that was not asked, because its connection had ended, may know of an older
+        // deployment.
         let is_unsure = founds && !self.incarnations.idle.is_empty();
         let mut noting = NodeSet::EMPTY;
         for (node, new) in notes.into_iter().filter(|_| !is_unsure) {
@@ -265,7 +270,8 @@ impl Nodes {
                 continue;
             };
             let session = &mut self.apart(node).session;
-            // Half of another look may have arrived: what it finds is judged when the other half has.
+            // Half of another look may have arrived: what it finds is judged when the other half
+            // has.
             if session.identity().seen(judged.wall) == Seen::Look(judged) {
                 session.note(&new, now);
                 noting.insert(node);
@@ -350,7 +356,8 @@ impl Nodes {
                 self.incarnations.doubtful.insert(node);
                 match standing {
                     _ if doubtful_before.contains(node) => {}
-                    // Another node's note is in question, and this one has lost nothing: its grants wait.
+                    // Another node's note is in question, and this one has lost nothing: its grants
+                    // wait.
                     Some(Standing::Counts) => {
                         let grants = self.rounds.take_back(node).into_iter();
                         let held = grants.map(|(ticket, fence)| NodeVote {
@@ -378,8 +385,8 @@ impl Nodes {
         }
     }
 
-    /// The node has answered whether a lock may be acquired or kept. It is not up before it is judged, which is not
-    /// possible with less than a quorum.
+    /// The node has answered whether a lock may be acquired or kept. It is not up before it is
+    /// judged, which is not possible with less than a quorum.
     pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
         let too_few_vote = || {
             let voters = self

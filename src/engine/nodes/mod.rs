@@ -1,12 +1,14 @@
 //! All connections of one client and its rounds in flight: what the waiting threads drive in turn.
 //!
-//! Commands of all threads go to a node on its one connection, in order. Each reply is handed to the round it belongs
-//! to. A node that cannot be asked votes with its fault at once, so that no thread waits for it. Nothing here waits:
-//! sockets are written and read as far as they go, and the [`driver`](super::driver) does the rest.
+//! Commands of all threads go to a node on its one connection, in order. Each reply is handed to
+//! the round it belongs to. A node that cannot be asked votes with its fault at once, so that no
+//! thread waits for it. Nothing here waits: sockets are written and read as far as they go, and the
+//! [`driver`](super::driver) does the rest.
 //!
-//! [`requests`] begins the operations, [`commands`] makes their commands, [`following`] queues those, [`dispatch`]
-//! hands out the replies, [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`]
-//! receives what calls that wait are told, and [`reactor`] is what the driver asks.
+//! [`requests`] begins the operations, [`commands`] makes their commands, [`following`] queues
+//! those, [`dispatch`] hands out the replies, [`vote_filter`] judges them, [`pending`] sends again
+//! what a node has not run, [`subscribers`] receives what calls that wait are told, and [`reactor`]
+//! is what the driver asks.
 
 pub(super) mod commands;
 mod dispatch;
@@ -126,8 +128,8 @@ impl Nodes {
         }
     }
 
-    /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent goes on using them.
-    /// Nothing is used here any more.
+    /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent
+    /// goes on using them. Nothing is used here any more.
     pub(super) fn close_inherited(&mut self) {
         self.poll.watch = None;
         self.connections
@@ -144,8 +146,9 @@ impl Nodes {
         &self.connections[node.index()]
     }
 
-    /// The connection, to change its state or its stream: it is listed anew for the next poll. A function that only
-    /// queues bytes can use `connections` directly, and must call [`Commands::on_queued`] or write the bytes.
+    /// The connection, to change its state or its stream: it is listed anew for the next poll. A
+    /// function that only queues bytes can use `connections` directly, and must call
+    /// [`Commands::on_queued`] or write the bytes.
     fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
         self.poll.mark_stale(node);
         self.following.counting.set(node, false);
@@ -177,7 +180,8 @@ impl Nodes {
             .leave_late(&mut self.connections, &mut self.poll, timeout, now);
     }
 
-    /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
+    /// Processes what has happened to a connection since it was last used, and closes it if it
+    /// exceeded a limit.
     fn refresh(&mut self, node: NodeId, now: Timestamp) {
         let was_open = self.node(node).is_open();
         let is_due = self.node(node).due(now) <= now;
@@ -200,7 +204,8 @@ impl Nodes {
 
     /// Begins to connect, and queues the pending releases.
     fn open(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        // A server that is near is connected to at once: the drop of a guard does not wait, and may be the last call.
+        // A server that is near is connected to at once: the drop of a guard does not wait, and may
+        // be the last call.
         let connection = self.node_mut(node);
         if let Err(fault) = connection.open(now).and_then(|()| connection.advance(now)) {
             self.lose(node, fault, now);
@@ -214,9 +219,9 @@ impl Nodes {
         Ok(())
     }
 
-    /// Closes a connection that has failed: each round that expects a reply gets the fault as the node's vote, and
-    /// unanswered releases become pending. Where the server has closed a connection that was in use, what was not
-    /// written is queued on another one (rule 2.11).
+    /// Closes a connection that has failed: each round that expects a reply gets the fault as the
+    /// node's vote, and unanswered releases become pending. Where the server has closed a
+    /// connection that was in use, what was not written is queued on another one (rule 2.11).
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         if self.node_mut(node).asks_for_tls(fault, now) {
             return self.poll.note_change(true);
@@ -311,7 +316,8 @@ impl Nodes {
             .map_or(NodeSet::EMPTY, |round| round.tally.undecided())
     }
 
-    /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
+    /// Asks every node whether it may vote, and begins to connect to those that there is no
+    /// connection to.
     pub(in crate::engine) fn check(&mut self, now: Timestamp) -> Ticket {
         self.ask_alone(
             Purpose::Check,

@@ -14,8 +14,9 @@
 //!   pending   too many are kept for the node, and its key ends first    dropped
 //! ```
 //!
-//! `Nodes::release` makes the first step. `Nodes::absorb` calls `Nodes::serve_pending` after each poll, and the poll
-//! ends no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
+//! `Nodes::release` makes the first step. `Nodes::absorb` calls `Nodes::serve_pending` after each
+//! poll, and the poll ends no later than the next back-off, pause or key. Without a driving thread,
+//! `driver/helper.rs` does this.
 
 use super::Nodes;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -27,13 +28,15 @@ use crate::engine::rounds::Purpose;
 use crate::fault::{Cause, Fault};
 use crate::protocol::session::Ticket;
 
-/// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
-/// answer, so that it can be asked other things, and far from where its connection is closed.
+/// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of
+/// what a node may have to answer, so that it can be asked other things, and far from where its
+/// connection is closed.
 const FLUSH_LIMIT: usize = 512;
 const FLUSH_BYTES: usize = 1024 * 1024;
 
 impl Nodes {
-    /// Keeps a release for later. `refusal`: why the node has not run it now. The round must be referred to for it.
+    /// Keeps a release for later. `refusal`: why the node has not run it now. The round must be
+    /// referred to for it.
     pub(super) fn defer_release(
         &mut self,
         node: NodeId,
@@ -54,9 +57,9 @@ impl Nodes {
         self.poll.note_change(true);
     }
 
-    /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The node's vote is the
-    /// fault. It has none yet if the release is sent at once on another connection: when the server has closed one that
-    /// was in use.
+    /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The
+    /// node's vote is the fault. It has none yet if the release is sent at once on another
+    /// connection: when the server has closed one that was in use.
     pub(super) fn defer_abandoned(
         &mut self,
         node: NodeId,
@@ -115,7 +118,8 @@ impl Nodes {
         }
     }
 
-    /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
+    /// Does what is due for pending releases: drops those whose keys have ended, makes connections
+    /// again, sends.
     pub(super) fn serve_pending(&mut self, now: Timestamp) {
         let mut nodes = self.releases.pending.union(self.releases.blocked);
         if !self.releases.waits.is_empty() {
@@ -144,7 +148,8 @@ impl Nodes {
                 && connection.health.may_ask(now).is_ok()
                 && let Err(fault) = self.open(node, now)
             {
-                // This is the node's vote in the releases that were to be sent on another connection.
+                // This is the node's vote in the releases that were to be sent on another
+                // connection.
                 for ticket in self.connections[node.index()].pending.tickets() {
                     if self
                         .rounds
@@ -159,9 +164,10 @@ impl Nodes {
         }
     }
 
-    /// Ends the background releases whose deadlines are not after `last`: those that no thread waits for, and whose
-    /// outcome is reported as an event. The votes decide such a round like any other. As no thread's deadline ends it,
-    /// the next operation on the nodes, or the helper, counts the nodes that have not answered as timed out.
+    /// Ends the background releases whose deadlines are not after `last`: those that no thread
+    /// waits for, and whose outcome is reported as an event. The votes decide such a round like any
+    /// other. As no thread's deadline ends it, the next operation on the nodes, or the helper,
+    /// counts the nodes that have not answered as timed out.
     pub(in crate::engine) fn expire_background(&mut self, last: Timestamp, now: Timestamp) {
         self.leave_late(now);
         while let Some(&(ticket, deadline)) = self.background.front()
@@ -229,8 +235,8 @@ impl Nodes {
             .unwrap_or(Timestamp::NEVER)
     }
 
-    /// When there is something to do for releases next, if any is left: now, while one is on its way; when the answers
-    /// were not looked for, after a while.
+    /// When there is something to do for releases next, if any is left: now, while one is on its
+    /// way; when the answers were not looked for, after a while.
     pub(super) fn release_due(&self, now: Timestamp) -> Timestamp {
         let pending = if self.releases.pending.is_empty() {
             Timestamp::NEVER

@@ -1,5 +1,5 @@
-//! What the driver polls: the list of sockets, which is kept from one poll to the next. Only what may have changed
-//! since the last one is listed anew.
+//! What the driver polls: the list of sockets, which is kept from one poll to the next. Only what
+//! may have changed since the last one is listed anew.
 
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
@@ -15,7 +15,8 @@ use std::time::Duration;
 pub(super) struct PollList {
     waker: Arc<Waker>,
     pub(super) spin: Spin,
-    /// The list of the last poll. The driver holds it while it polls, and a thread that takes over makes another one.
+    /// The list of the last poll. The driver holds it while it polls, and a thread that takes over
+    /// makes another one.
     pub(super) watch: Option<Box<Watch>>,
     /// How often a list was taken. What is older than the last one is not kept.
     taken: u64,
@@ -45,8 +46,9 @@ impl PollList {
         }
     }
 
-    /// Returns the list for the driver, with the present stream of each connection, and when something is due though
-    /// no stream is ready. `unsent`: the nodes for which something was queued that was not written yet.
+    /// Returns the list for the driver, with the present stream of each connection, and when
+    /// something is due though no stream is ready. `unsent`: the nodes for which something was
+    /// queued that was not written yet.
     pub(super) fn take(
         &mut self,
         connections: &[NodeConnection],
@@ -110,8 +112,8 @@ impl PollList {
         self.is_changed |= wants_write;
     }
 
-    /// Empties the waker, if it has ended the poll. A thread that has taken over may have slept on, and does not know
-    /// of the change.
+    /// Empties the waker, if it has ended the poll. A thread that has taken over may have slept on,
+    /// and does not know of the change.
     pub(super) fn drain_waker(&mut self, watch: &Watch) {
         if watch.woken {
             self.waker.drain();
@@ -119,7 +121,8 @@ impl PollList {
         }
     }
 
-    /// Drops a stream that is not the connection's any more: otherwise the list alone would keep it open.
+    /// Drops a stream that is not the connection's any more: otherwise the list alone would keep it
+    /// open.
     pub(super) fn forget_closed(&mut self, node: NodeId, connection: &NodeConnection) {
         let Some(watch) = &mut self.watch else { return };
         let interest = &mut watch.streams[node.index()];

@@ -1,4 +1,5 @@
-//! What the driver asks of the nodes: begin, send, poll, take what has arrived, and give up what is late.
+//! What the driver asks of the nodes: begin, send, poll, take what has arrived, and give up what is
+//! late.
 
 use super::Nodes;
 use super::submission::{Posting, Submission};
@@ -61,7 +62,8 @@ impl Reactor for Nodes {
             return;
         }
         self.leave_late(now);
-        // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
+        // A thread that comes late to its deadline does not blame the nodes: what they had answered
+        // by now counts.
         for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
                 self.read(node, now);

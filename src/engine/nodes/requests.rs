@@ -1,8 +1,8 @@
-//! What is asked of all nodes about one key: acquire, raise, extend, repair, release; and the entries of calls that
-//! wait, which are stored and removed without a thread that waits for it.
+//! What is asked of all nodes about one key: acquire, raise, extend, repair, release; and the
+//! entries of calls that wait, which are stored and removed without a thread that waits for it.
 //!
-//! A command is queued on every connection that can take it. A node that cannot be asked votes with its fault at once.
-//! The kinds of locks differ in nothing here but in their operations.
+//! A command is queued on every connection that can take it. A node that cannot be asked votes with
+//! its fault at once. The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
 use super::commands::InTurn;
@@ -27,7 +27,8 @@ use crate::protocol::subscription::Notice;
 use std::sync::Arc;
 
 impl Nodes {
-    /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
+    /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is
+    /// written.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &AttemptRequest,
@@ -58,7 +59,8 @@ impl Nodes {
         let operation = self.commands.operation(kind, verb);
         let ticket = self.rounds.open_command(purpose, key, token, operation);
         let ready = self.prepare(ticket, self.nodes().collect(), now);
-        // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
+        // When no quorum is left to ask, the other nodes are spared a key that would only have to
+        // be deleted.
         if !self.rounds.is_decided(ticket) {
             self.queue(ticket, ready, now);
         }
@@ -86,8 +88,9 @@ impl Nodes {
         ticket
     }
 
-    /// Queues a raise for the nodes that have answered less than the greatest fence. The others have their votes
-    /// already: those that answered the greatest have granted, and a node that was not counted is not asked.
+    /// Queues a raise for the nodes that have answered less than the greatest fence. The others
+    /// have their votes already: those that answered the greatest have granted, and a node that was
+    /// not counted is not asked.
     pub(in crate::engine) fn raise(
         &mut self,
         key: &LockKey,
@@ -123,8 +126,8 @@ impl Nodes {
         ticket
     }
 
-    /// Queues an acquire with the token of a lock that is held, for nodes that have lost its key. No thread waits for
-    /// it. Returns the nodes that it may reach.
+    /// Queues an acquire with the token of a lock that is held, for nodes that have lost its key.
+    /// No thread waits for it. Returns the nodes that it may reach.
     pub(in crate::engine) fn repair(
         &mut self,
         request: &LeaseRequest<'_>,
@@ -155,7 +158,8 @@ impl Nodes {
             ttl_millis,
             kind,
         } = request;
-        // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
+        // A fence that does not fall is all that the next holder needs: the lock's own is the
+        // floor.
         let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis });
         let ticket =
             self.rounds
@@ -178,8 +182,9 @@ impl Nodes {
         ready
     }
 
-    /// Notices connections that have ended, and begins to make them again. Returns the nodes that have lost their data
-    /// since this was asked last, and whether a node is being connected to. Nothing is sent on connections that exist.
+    /// Notices connections that have ended, and begins to make them again. Returns the nodes that
+    /// have lost their data since this was asked last, and whether a node is being connected to.
+    /// Nothing is sent on connections that exist.
     pub(in crate::engine) fn reconnect(&mut self, now: Timestamp) -> (NodeSet, bool) {
         self.leave_late(now);
         for node in self.nodes() {
@@ -193,9 +198,10 @@ impl Nodes {
         )
     }
 
-    /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
-    /// key can have reached the node at all. A lock with a minimum hold time gets a new expiry, by compare and expire.
-    /// Nothing is kept for it, because its key ends by itself.
+    /// Queues a compare-and-delete for what an attempt may have set. For a node without a
+    /// connection it is kept, if the key can have reached the node at all. A lock with a minimum
+    /// hold time gets a new expiry, by compare and expire. Nothing is kept for it, because its key
+    /// ends by itself.
     pub(super) fn release(&mut self, release: &Release, now: Timestamp) -> Ticket {
         let Release {
             key,
@@ -281,8 +287,9 @@ impl Nodes {
         ticket
     }
 
-    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to the nodes
-    /// that there is no connection to, so that the lock's release need not wait for that, and asks nothing.
+    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to
+    /// connect to the nodes that there is no connection to, so that the lock's release need not
+    /// wait for that, and asks nothing.
     pub(in crate::engine) fn adopt(
         &mut self,
         token: OwnerToken,
@@ -305,8 +312,8 @@ impl Nodes {
         }
     }
 
-    /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
-    /// answer without them.
+    /// Whether an attempt that began now would depend on connections that are still being made:
+    /// fewer than a quorum can answer without them.
     pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
         let ready = self
             .connections
@@ -329,7 +336,8 @@ impl Nodes {
         self.ask_alone(Purpose::Inspect(Inspection::default()), inspect, now)
     }
 
-    /// Asks every node that can be asked something that is no command, and that each node is asked alone.
+    /// Asks every node that can be asked something that is no command, and that each node is asked
+    /// alone.
     pub(super) fn ask_alone(
         &mut self,
         purpose: Purpose,
@@ -349,7 +357,8 @@ impl Nodes {
         ticket
     }
 
-    /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
+    /// Queues requests on another connection of which no byte was written on the one that has ended
+    /// with this fault.
     pub(super) fn queue_unwritten(
         &mut self,
         node: NodeId,
@@ -386,8 +395,8 @@ impl Nodes {
         }
     }
 
-    /// Registers a call that is about to wait, and subscribes to the client's channel. Returns the client's name and
-    /// the call's number.
+    /// Registers a call that is about to wait, and subscribes to the client's channel. Returns the
+    /// client's name and the call's number.
     pub(in crate::engine) fn enter_queue(
         &mut self,
         interrupt: &Arc<Interrupt>,
@@ -400,9 +409,9 @@ impl Nodes {
         call
     }
 
-    /// Has these nodes, as far as they are connected, store a call's entry, remove it, or without one tell those that
-    /// wait. Where no connection takes the removal of an entry, its client is told, and removes it then. No thread
-    /// waits for it.
+    /// Has these nodes, as far as they are connected, store a call's entry, remove it, or without
+    /// one tell those that wait. Where no connection takes the removal of an entry, its client is
+    /// told, and removes it then. No thread waits for it.
     pub(in crate::engine) fn update_queue(
         &mut self,
         key: &Arc<str>,
@@ -429,7 +438,8 @@ impl Nodes {
         );
     }
 
-    /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for it.
+    /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for
+    /// it.
     pub(super) fn queue_entry(
         &mut self,
         key: &Arc<str>,
@@ -457,8 +467,8 @@ impl Nodes {
         self.rounds.disown(ticket);
     }
 
-    /// Begins a wait for messages to a call. It ends at once when something has arrived, or the interrupt was set,
-    /// before.
+    /// Begins a wait for messages to a call. It ends at once when something has arrived, or the
+    /// interrupt was set, before.
     pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp) -> Ticket {
         self.subscribers.sleep(
             call,
@@ -474,7 +484,8 @@ impl Nodes {
         self.subscribers.note_wait_ended(&mut self.poll, now);
     }
 
-    /// The nodes that do not permit the subscription, if they are so many that no quorum of messages arrives.
+    /// The nodes that do not permit the subscription, if they are so many that no quorum of
+    /// messages arrives.
     pub(in crate::engine) fn denied_subscriptions(&self) -> Option<NodeSet> {
         let denied = self.subscribers.subscribe_denied;
         (denied.len() > self.connections.len() - (self.connections.len() / 2 + 1)).then_some(denied)
@@ -486,8 +497,8 @@ impl Nodes {
         self.subscribers.close_idle(&mut self.poll, now);
     }
 
-    /// Prepares these nodes for a request, and returns those that it can be queued for. The others have voted with
-    /// their faults.
+    /// Prepares these nodes for a request, and returns those that it can be queued for. The others
+    /// have voted with their faults.
     fn prepare(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) -> NodeSet {
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
@@ -496,8 +507,8 @@ impl Nodes {
                 continue;
             };
             self.filter(node).note_failure(fault, now);
-            // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the fence would have to
-            // be raised on the connection that answered it.
+            // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the
+            // fence would have to be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();
             let counts = matches!(
                 self.rounds.purpose(ticket),

@@ -48,7 +48,8 @@ pub(crate) enum NodeStateSnapshot {
 }
 
 impl NodeStatusSnapshot {
-    /// The state of each node now, in their order. Connections that were closed meanwhile are noticed.
+    /// The state of each node now, in their order. Connections that were closed meanwhile are
+    /// noticed.
     pub(in crate::engine) fn of_all(nodes: &mut Nodes, now: Timestamp) -> Vec<NodeStatusSnapshot> {
         nodes.leave_late(now);
         for node in nodes.nodes() {
@@ -113,8 +114,9 @@ impl NodeStatusSnapshot {
     }
 }
 
-/// Whether a fault means that the node answers, does not serve as one, and that this does not pass by itself. That a
-/// server is out of memory, or lacks replicas, does not pass by itself either, as a rule.
+/// Whether a fault means that the node answers, does not serve as one, and that this does not pass
+/// by itself. That a server is out of memory, or lacks replicas, does not pass by itself either, as
+/// a rule.
 fn is_rejection(fault: Fault) -> bool {
     match fault.cause {
         Cause::Closed | Cause::Protocol | Cause::System(_) | Cause::TimedOut => false,

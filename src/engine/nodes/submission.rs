@@ -1,5 +1,5 @@
-//! What is asked of the nodes: leases, and their release. Attempts and releases have a form that any thread can begin
-//! for the one that wants them.
+//! What is asked of the nodes: leases, and their release. Attempts and releases have a form that
+//! any thread can begin for the one that wants them.
 
 use super::commands::InTurn;
 use crate::algorithm::kind::Kind;
@@ -20,7 +20,8 @@ pub(in crate::engine) enum Submission {
     Release(Release),
 }
 
-/// What an attempt asks for: the key, or the keys of a set, the value, for how long, and how it asks in its turn.
+/// What an attempt asks for: the key, or the keys of a set, the value, for how long, and how it
+/// asks in its turn.
 pub(crate) struct AttemptRequest {
     pub(crate) key: LockKey,
     pub(crate) token: OwnerToken,
@@ -54,7 +55,8 @@ pub(crate) enum ReleaseScope {
         /// For how many milliseconds the lock is to remain from now on. None: it is deleted.
         stands_for: Option<NonZeroU64>,
     },
-    /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
+    /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a
+    /// lost attempt.
     Reached {
         /// What becomes of the call's entry, if it has one.
         departure: Option<Departure>,
@@ -85,7 +87,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) kind: Kind,
 }
 
-/// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.
+/// Which client has set the key of a lock: decides whether a release is kept for a node that it
+/// cannot be queued for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrigin {
     /// Another client, or this one before the lock was handed over: the key may be on any node.
@@ -97,7 +100,8 @@ pub(crate) enum KeyOrigin {
 impl Release {
     /// Which nodes need the release, and until when.
     pub(super) fn conditions(&self, now: Timestamp) -> ReleaseConditions {
-        // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual allowance.
+        // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual
+        // allowance.
         let key_ends = now.after(self.key_lasts + self.key_lasts / 50);
         let is_ours = self.attempt.origin == KeyOrigin::Here;
         ReleaseConditions {

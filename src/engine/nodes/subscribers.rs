@@ -1,9 +1,11 @@
-//! The subscriber connections, one for each node: the client's channel, on which calls that wait are told.
+//! The subscriber connections, one for each node: the client's channel, on which calls that wait
+//! are told.
 //!
-//! They are made when a call first waits, and kept for a minute after the last wait, because a client that has waited
-//! for a lock often waits for it again. The next operation closes them after that. A call that waits is a thread that
-//! waits on a round that asks for nothing. It drives like any other waiting thread; a message for the call ends that
-//! wait, and so does its [`Interrupt`](crate::engine::interrupt::Interrupt) or its deadline
+//! They are made when a call first waits, and kept for a minute after the last wait, because a
+//! client that has waited for a lock often waits for it again. The next operation closes them after
+//! that. A call that waits is a thread that waits on a round that asks for nothing. It drives like
+//! any other waiting thread; a message for the call ends that wait, and so does its
+//! [`Interrupt`](crate::engine::interrupt::Interrupt) or its deadline
 //! ([`wait_registry`](crate::engine::wait_registry)).
 
 use super::poll_list::PollList;
@@ -37,8 +39,9 @@ pub(in crate::engine) struct Subscribers {
     /// None before the first wait.
     pub(super) connections: Vec<Subscriber>,
     last_wait_ended_at: Timestamp,
-    /// The nodes where entries of calls that have ended may be left, and since when there are no more of them. While no
-    /// call waits, no thread reads messages: without a connection these entries count as dead.
+    /// The nodes where entries of calls that have ended may be left, and since when there are no
+    /// more of them. While no call waits, no thread reads messages: without a connection these
+    /// entries count as dead.
     left: NodeSet,
     left_at: Timestamp,
     /// How often scripts that had not removed all dead entries were run again, since when.
@@ -80,7 +83,8 @@ impl Subscribers {
         self.close_left(poll, now);
     }
 
-    /// Entries may be left on these nodes: their removal, or a request that stores them, was lost or comes late.
+    /// Entries may be left on these nodes: their removal, or a request that stores them, was lost
+    /// or comes late.
     pub(super) fn note_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
         if self.registry.client().is_some() && !nodes.is_empty() {
             self.left = self.left.union(nodes);
@@ -90,15 +94,15 @@ impl Subscribers {
         }
     }
 
-    /// The removal of the entry of a call that has ended was sent to these nodes. Where a request that stores it may
-    /// come late, it may be stored again.
+    /// The removal of the entry of a call that has ended was sent to these nodes. Where a request
+    /// that stores it may come late, it may be stored again.
     pub(super) fn note_removed(&mut self, entry: Entry, nodes: NodeSet) {
         self.registry
             .note_removed(entry.number, nodes.without(self.left));
     }
 
-    /// Whether a script that has not removed all dead entries is run again: not for ever, where a node always reports
-    /// that.
+    /// Whether a script that has not removed all dead entries is run again: not for ever, where a
+    /// node always reports that.
     pub(super) fn may_repeat(&mut self, now: Timestamp) -> bool {
         let (count, since) = &mut self.repeats;
         if now.since(*since) >= REPEATS_WITHIN {
@@ -131,8 +135,8 @@ impl Subscribers {
         poll.forget_subscribers();
     }
 
-    /// Begins the wait of a call for messages. It ends at once when something has arrived, or the interrupt was set,
-    /// before.
+    /// Begins the wait of a call for messages. It ends at once when something has arrived, or the
+    /// interrupt was set, before.
     pub(super) fn sleep(
         &mut self,
         call: u64,
@@ -159,7 +163,8 @@ impl Subscribers {
         }
     }
 
-    /// Puts the connections on the list to poll, and bounds the poll by the next connection that is to be made.
+    /// Puts the connections on the list to poll, and bounds the poll by the next connection that is
+    /// to be made.
     pub(super) fn list(&self, watch: &mut Watch, nodes: &[NodeConnection], now: Timestamp) {
         let connections = if self.registry.has_sleepers() {
             &self.connections[..]
@@ -183,8 +188,8 @@ impl Subscribers {
         }
     }
 
-    /// Processes what a poll has found: interrupts, messages, and connections that are missing. Returns the messages
-    /// for calls that have ended.
+    /// Processes what a poll has found: interrupts, messages, and connections that are missing.
+    /// Returns the messages for calls that have ended.
     pub(super) fn absorb(
         &mut self,
         watch: &mut Watch,

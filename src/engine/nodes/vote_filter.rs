@@ -1,13 +1,15 @@
 //! Whose votes count, and what each vote shows about its node.
 //!
-//! A restarted node is in quarantine, and a replica is rejected. The handshake is answered before every vote on its
-//! connection, and a node reports again what it is before a vote that comes much later. So a restart is known before
-//! the first vote. A node that was judged by an older reading of the clock is judged too strictly, never too mildly: a
-//! vote that came in quarantine may be thrown away needlessly, and none counts too early.
+//! A restarted node is in quarantine, and a replica is rejected. The handshake is answered before
+//! every vote on its connection, and a node reports again what it is before a vote that comes much
+//! later. So a restart is known before the first vote. A node that was judged by an older reading
+//! of the clock is judged too strictly, never too mildly: a vote that came in quarantine may be
+//! thrown away needlessly, and none counts too early.
 //!
-//! A node is up when it votes, and down when it fails, and neither in quarantine. A handshake alone does not make it
-//! up: a node that can do no more would go up and down with every attempt. The end of an idle connection is not a
-//! failure, because servers close idle connections. If no new connection can be made, that is one.
+//! A node is up when it votes, and down when it fails, and neither in quarantine. A handshake alone
+//! does not make it up: a node that can do no more would go up and down with every attempt. The end
+//! of an idle connection is not a failure, because servers close idle connections. If no new
+//! connection can be made, that is one.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::NodeId;
@@ -57,8 +59,8 @@ impl VoteFilter<'_> {
     pub(super) fn on_handshake(&mut self) {
         self.connection.learn_server_info();
         let process = self.connection.server_info.process();
-        // The clock is read anew: the thread may have been delayed since its last reading, and the restart be later
-        // than that.
+        // The clock is read anew: the thread may have been delayed since its last reading, and the
+        // restart be later than that.
         if self
             .connection
             .quarantine
@@ -109,8 +111,8 @@ impl VoteFilter<'_> {
         self.note_failure(fault, now);
     }
 
-    /// The node has answered whether a lock may be acquired or kept. A node that was hung first answers what it was
-    /// asked meanwhile, and is not up before it answers in time.
+    /// The node has answered whether a lock may be acquired or kept. A node that was hung first
+    /// answers what it was asked meanwhile, and is not up before it answers in time.
     #[inline]
     pub(super) fn note_answer(&mut self, now: Timestamp) {
         let quarantine = &self.connection.quarantine;
@@ -149,8 +151,8 @@ impl VoteFilter<'_> {
             )
             && self.connection.session.standing() == HandshakeState::Accepted
         {
-            // The node was a master at the handshake, and its data are another node's now: no later vote on this
-            // connection counts.
+            // The node was a master at the handshake, and its data are another node's now: no later
+            // vote on this connection counts.
             self.connection.quarantine.turn_replica();
             self.connection.learn_server_info();
             self.connection.reject(fault, now);
@@ -187,8 +189,9 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// Records in the node's state what its vote shows about the node. False when the node refuses every lock: then
-    /// only a better answer to an attempt shows that it votes. A full server still extends locks.
+    /// Records in the node's state what its vote shows about the node. False when the node refuses
+    /// every lock: then only a better answer to an attempt shows that it votes. A full server still
+    /// extends locks.
     #[inline]
     pub(super) fn note_vote(
         &mut self,

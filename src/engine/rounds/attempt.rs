@@ -30,9 +30,10 @@ impl Attempt {
         tally.acquisition() != Outcome::Pending && !self.lacks_ticket(tally)
     }
 
-    /// Whether an attempt is lost to which so few nodes have replied that its call gets no ticket, and so many are
-    /// still to reply that it may. Where only refusals decide, a call with a ticket waits as well, or it would have to
-    /// repeat the round: with an even number of nodes, half of them are enough to refuse.
+    /// Whether an attempt is lost to which so few nodes have replied that its call gets no ticket,
+    /// and so many are still to reply that it may. Where only refusals decide, a call with a ticket
+    /// waits as well, or it would have to repeat the round: with an even number of nodes, half of
+    /// them are enough to refuse.
     fn lacks_ticket(&self, tally: &Tally) -> bool {
         let Some(queue) = &self.queue else {
             return false;

@@ -1,9 +1,10 @@
 //! The rounds in flight: one command sent to all nodes, and its tally.
 //!
-//! A round lives in a slot that is used again. It stays for as long as there is a reference to it: by the owner, which
-//! waits for the verdict, and by each node whose reply is still to come or whose release is still pending. So a
-//! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
-//! If its outcome is to be reported, the round refers to itself until it has a verdict.
+//! A round lives in a slot that is used again. It stays for as long as there is a reference to it:
+//! by the owner, which waits for the verdict, and by each node whose reply is still to come or
+//! whose release is still pending. So a straggler's reply, however late, finds its own round and no
+//! other. A background release is a round without an owner. If its outcome is to be reported, the
+//! round refers to itself until it has a verdict.
 
 mod attempt;
 mod purpose;
@@ -46,9 +47,11 @@ enum Owner {
 enum Awaited {
     /// The verdict. The nodes that have not voted at its deadline have failed.
     Verdict,
-    /// The verdict, or a deadline at which it only checks something: that leaves the nodes without a vote.
+    /// The verdict, or a deadline at which it only checks something: that leaves the nodes without
+    /// a vote.
     Glance,
-    /// It has the verdict, and waits for the other votes. Its deadline leaves the nodes without one.
+    /// It has the verdict, and waits for the other votes. Its deadline leaves the nodes without
+    /// one.
     Stragglers,
 }
 
@@ -62,7 +65,8 @@ pub(crate) struct Round {
     pub(crate) tally: Tally,
     faults: Box<[Fault]>,
     reached: NodeSet,
-    /// The nodes that the request is sent to once more, on another connection than the one that is lost.
+    /// The nodes that the request is sent to once more, on another connection than the one that is
+    /// lost.
     pub(crate) resent: NodeSet,
     is_decided: bool,
     owner: Owner,
@@ -167,8 +171,8 @@ impl Rounds {
         Some(self.round(ticket)?.request.as_ref()?.command(ticket))
     }
 
-    /// Whether a node's request is worth sending on another connection before the node votes: its owner waits for the
-    /// verdict, and it was not done before.
+    /// Whether a node's request is worth sending on another connection before the node votes: its
+    /// owner waits for the verdict, and it was not done before.
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
             let is_unreported = matches!(round.purpose, Purpose::Release { context: None, .. });
@@ -184,7 +188,8 @@ impl Rounds {
         }
     }
 
-    /// Records what a node that has not granted replied about the queue. To be called before its vote.
+    /// Records what a node that has not granted replied about the queue. To be called before its
+    /// vote.
     pub(crate) fn record_queue_reply(&mut self, ticket: Ticket, node: NodeId, reply: &QueueReply) {
         if let Some(attempt) = self.attempt(ticket, |tally| tally.undecided().contains(node)) {
             attempt.record_queue_reply(node, reply);
@@ -217,7 +222,8 @@ impl Rounds {
         }
     }
 
-    /// No thread waits for the round: nothing is asked again for it. The caller transfers its reference.
+    /// No thread waits for the round: nothing is asked again for it. The caller transfers its
+    /// reference.
     pub(crate) fn disown(&mut self, ticket: Ticket) {
         if let Some(round) = self.round_mut(ticket) {
             round.is_decided = true;
@@ -306,15 +312,16 @@ impl Rounds {
         self.unrefer(ticket);
     }
 
-    /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which
-    /// follows, decides the round if this does.
+    /// A node has granted, by an answer on another connection to the same server. The vote of that
+    /// connection, which follows, decides the round if this does.
     pub(crate) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket) {
             round.tally.granted_at(node);
         }
     }
 
-    /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not decided.
+    /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not
+    /// decided.
     pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
         for (_, round, _) in self.reopened(node) {
             round.tally.record(node, Vote::Fault(fault));
@@ -322,8 +329,8 @@ impl Rounds {
         }
     }
 
-    /// It is open whether a node counts: so are its grants in attempts that are not decided. Returns them, with
-    /// their fences, and refers to their rounds once more.
+    /// It is open whether a node counts: so are its grants in attempts that are not decided.
+    /// Returns them, with their fences, and refers to their rounds once more.
     pub(crate) fn take_back(&mut self, node: NodeId) -> Vec<(Ticket, Option<FencingToken>)> {
         let mut taken = Vec::new();
         for (ticket, round, fence) in self.reopened(node) {
@@ -333,8 +340,8 @@ impl Rounds {
         taken
     }
 
-    /// The attempts that are not decided and had a grant of the node, as if it had not voted; and the fence of its
-    /// grant.
+    /// The attempts that are not decided and had a grant of the node, as if it had not voted; and
+    /// the fence of its grant.
     fn reopened(
         &mut self,
         node: NodeId,
@@ -369,8 +376,8 @@ impl Rounds {
         }
     }
 
-    /// Reports the verdict on a release, now or when there is one. The caller transfers its reference. True when the
-    /// verdict was there.
+    /// Reports the verdict on a release, now or when there is one. The caller transfers its
+    /// reference. True when the verdict was there.
     pub(crate) fn report_verdict(&mut self, ticket: Ticket, reported: ReleaseContext) -> bool {
         let is_decided = self.is_decided(ticket);
         if is_decided {
@@ -411,8 +418,9 @@ impl Rounds {
         self.round(ticket).is_some_and(is_soft)
     }
 
-    /// Waits for the nodes that have not voted, where their votes are of use though there is a verdict. The owner's
-    /// deadline leaves them without a vote. False when there is none to wait for.
+    /// Waits for the nodes that have not voted, where their votes are of use though there is a
+    /// verdict. The owner's deadline leaves them without a vote. False when there is none to wait
+    /// for.
     pub(crate) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else {
             return false;

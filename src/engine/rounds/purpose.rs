@@ -11,14 +11,16 @@ use crate::events::event_queue::ReleaseContext;
 pub(crate) enum Purpose {
     /// A lock.
     Acquire(Attempt),
-    /// As an acquire that grants nothing: a place in the queue of a key of a set. A node that has none may still grant.
+    /// As an acquire that grants nothing: a place in the queue of a key of a set. A node that has
+    /// none may still grant.
     Enqueue(Attempt),
     /// Whether nodes may vote. The verdict is there when each has voted.
     Check,
     Extend,
     /// Which holder has a lock: what the nodes have answered.
     Inspect(Inspection),
-    /// That a call's entry is stored or removed, or that those are told that wait. A reply shows nothing of locks.
+    /// That a call's entry is stored or removed, or that those are told that wait. A reply shows
+    /// nothing of locks.
     Entry,
     Release {
         /// What decides whether, and for how long, it is kept for a node.
@@ -44,8 +46,9 @@ impl Purpose {
         }
     }
 
-    /// Whether the owner of a decided round may wait for the nodes that have not voted: an extension that is won learns
-    /// which nodes have lost the key, and an attempt that all nodes have refused leaves nothing to undo.
+    /// Whether the owner of a decided round may wait for the nodes that have not voted: an
+    /// extension that is won learns which nodes have lost the key, and an attempt that all nodes
+    /// have refused leaves nothing to undo.
     pub(super) fn awaits_stragglers(&self, tally: &Tally) -> bool {
         match self {
             Purpose::Extend => tally.extension() == ExtensionVerdict::Extended,

@@ -25,8 +25,9 @@ impl Refusals {
         self.0.push((node, refusal));
     }
 
-    /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
-    /// have replied: the keys of one lock end together, so that what is known holds for the rest.
+    /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be
+    /// there before so many have replied: the keys of one lock end together, so that what is known
+    /// holds for the rest.
     pub(super) fn free_at(&self, tally: &Tally) -> Timestamp {
         let end = |&(_, refusal): &_| {
             if let Refusal::Until(end) = refusal {

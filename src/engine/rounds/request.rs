@@ -1,4 +1,5 @@
-//! What the nodes of a round are asked: kept once for all of them, as long as one may have to be asked again.
+//! What the nodes of a round are asked: kept once for all of them, as long as one may have to be
+//! asked again.
 
 use crate::algorithm::lease::OwnerToken;
 use crate::protocol::lock_key::LockKey;

@@ -15,12 +15,14 @@ pub(crate) struct RoundResult {
     pub(crate) tally: Tally,
     /// The nodes that the command was queued for, and may have reached.
     pub(crate) reached: NodeSet,
-    /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
+    /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no
+    /// interest.
     pub(crate) faults: Vec<(NodeId, Fault)>,
-    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have replied;
-    /// otherwise never.
+    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes
+    /// have replied; otherwise never.
     pub(crate) free_at: Timestamp,
-    /// For a set: the first key for which no quorum granted, or else the one that most nodes refused for.
+    /// For a set: the first key for which no quorum granted, or else the one that most nodes
+    /// refused for.
     pub(crate) refused_key: Option<usize>,
     /// The nodes that refused for a key without expiry, as far as they have replied.
     pub(crate) endless: NodeSet,

@@ -6,12 +6,14 @@ use crate::os::sync::{MutexGuard, is_current, lock};
 use std::sync::PoisonError;
 
 impl Drop for WatchdogThread {
-    /// Ends the thread, and waits for that: for the answers to its last batch, and for callbacks for one node timeout.
+    /// Ends the thread, and waits for that: for the answers to its last batch, and for callbacks
+    /// for one node timeout.
     fn drop(&mut self) {
         let mut schedule = lock(&self.shared.schedule);
         schedule.closing = true;
         self.shared.changed.notify_one();
-        // A callback of the observer may drop the last handle on this very thread, which ends after the callback.
+        // A callback of the observer may drop the last handle on this very thread, which ends after
+        // the callback.
         if let Some(thread) = schedule.thread.take().filter(|thread| !is_current(thread)) {
             if self.has_ended(schedule) {
                 // The thread does not panic, and a drop is no place to pass a panic on.
@@ -28,7 +30,8 @@ impl Drop for WatchdogThread {
 }
 
 impl WatchdogThread {
-    /// Waits for the end of the thread. False when it is in a callback that takes longer than a node timeout.
+    /// Waits for the end of the thread. False when it is in a callback that takes longer than a
+    /// node timeout.
     fn has_ended(&self, mut schedule: MutexGuard<'_, Schedule>) -> bool {
         let mut deadline = None;
         while !schedule.has_ended {

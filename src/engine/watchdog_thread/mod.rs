@@ -1,4 +1,5 @@
-//! The thread that extends locks automatically and reports their loss, one for each client that needs it.
+//! The thread that extends locks automatically and reports their loss, one for each client that
+//! needs it.
 //!
 //! ```text
 //!   guard ── watch ──────► schedule ──► thread: ended? report it. due? one batch: extend, wait, note, repair.
@@ -8,23 +9,26 @@
 //! ```
 //!
 //! A lock that is watched has its lease here, where guard and thread both see it. Invariants:
-//! 1. A lock is unregistered before it is released. From then on nothing more is sent for it from here: a batch is
-//!    queued while the schedule is held, and a repair while the lock's own state is. So they go before the release on
-//!    every connection, or not at all. A guard that lets go of a lock *without* releasing it also waits for the result
-//!    of an extension in flight, which must not overtake the commands of the next holder.
-//! 2. A loss is signalled once, with the schedule held, when the lock is taken out of it. An owner that has
-//!    unregistered the lock before gets no signal.
-//! 3. A lease changes in the schedule and in the lock's own state at once, with the schedule held. So does the state
-//!    that keeps extensions by hand and by the thread apart.
-//! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
-//!    longer than the first of them lasts. So a loss is signalled before the end, also when nodes hang.
-//! 5. The observer and other callbacks are called when no mutex is held, and when all results of a batch have been
-//!    noted.
-//! 6. The end of the client waits for a callback for a limited time. Then the thread is left behind: it ends when the
-//!    callback has returned.
-//! 7. What the thread finds about a lock is reported after it was reported acquired: findings wait for that.
-//! 8. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
-//!    time, and looks at the schedule after each.
+//! 1. A lock is unregistered before it is released. From then on nothing more is sent for it from
+//!    here: a batch is queued while the schedule is held, and a repair while the lock's own state
+//!    is. So they go before the release on every connection, or not at all. A guard that lets go of
+//!    a lock *without* releasing it also waits for the result of an extension in flight, which must
+//!    not overtake the commands of the next holder.
+//! 2. A loss is signalled once, with the schedule held, when the lock is taken out of it. An owner
+//!    that has unregistered the lock before gets no signal.
+//! 3. A lease changes in the schedule and in the lock's own state at once, with the schedule held.
+//!    So does the state that keeps extensions by hand and by the thread apart.
+//! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch
+//!    waits for no answer longer than the first of them lasts. So a loss is signalled before the
+//!    end, also when nodes hang.
+//! 5. The observer and other callbacks are called when no mutex is held, and when all results of a
+//!    batch have been noted.
+//! 6. The end of the client waits for a callback for a limited time. Then the thread is left
+//!    behind: it ends when the callback has returned.
+//! 7. What the thread finds about a lock is reported after it was reported acquired: findings wait
+//!    for that.
+//! 8. The thread reports its own findings before anything else. Events that other threads have left
+//!    it reports one at a time, and looks at the schedule after each.
 
 mod batch;
 mod ending;
@@ -49,7 +53,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 pub(crate) use watched::{AutomaticExtension, Unregistered, WatchedLock};
 
-/// Most locks that are extended in one batch: little, so that other requests are not kept waiting behind it.
+/// Most locks that are extended in one batch: little, so that other requests are not kept waiting
+/// behind it.
 const BATCH: usize = 512;
 /// Longest sleep. While a machine is suspended, the time of a sleep does not pass.
 pub(crate) const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -65,8 +70,8 @@ struct WatchdogShared {
     schedule: Mutex<Schedule>,
     /// Notified when the schedule has something earlier, or the thread is to end.
     changed: Condvar,
-    /// Notified when no extension of some lock is in flight any more; at the end of the client, also when the thread
-    /// begins to report, and ends.
+    /// Notified when no extension of some lock is in flight any more; at the end of the client,
+    /// also when the thread begins to report, and ends.
     noted: Condvar,
 }
 
@@ -125,9 +130,9 @@ impl WatchdogThread {
         Ok(())
     }
 
-    /// Watches a lock from now on: extends it, or only reports its loss. One whose acquisition was not reported yet
-    /// (`is_announced`) is to be [`announce`](WatchdogThread::announce)d. The thread must have been
-    /// [`start`](WatchdogThread::start)ed.
+    /// Watches a lock from now on: extends it, or only reports its loss. One whose acquisition was
+    /// not reported yet (`is_announced`) is to be [`announce`](WatchdogThread::announce)d. The
+    /// thread must have been [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
         local: &LocalLock,
@@ -156,14 +161,16 @@ impl WatchdogThread {
             watched.announce();
         }
         schedule.locks.insert(id, Arc::clone(&watched));
-        // A step of the clock has made a lease overdue, and the sleeping thread does not notice that.
+        // A step of the clock has made a lease overdue, and the sleeping thread does not notice
+        // that.
         if schedule.renewals.next_at() < next_at || next_at <= now {
             self.shared.changed.notify_one();
         }
         watched
     }
 
-    /// The acquisition of a lock has been reported: so may be from now on what the thread has found about it.
+    /// The acquisition of a lock has been reported: so may be from now on what the thread has found
+    /// about it.
     pub(crate) fn announce(&self, watched: &WatchedLock) {
         if watched.announce() {
             let _schedule = lock(&self.shared.schedule);
@@ -171,7 +178,8 @@ impl WatchdogThread {
         }
     }
 
-    /// Lets a lock that is extended be extended as long as this one allows, if that is longer. False when it is lost.
+    /// Lets a lock that is extended be extended as long as this one allows, if that is longer.
+    /// False when it is lost.
     pub(crate) fn allow(&self, watched: &WatchedLock, extension: AutomaticExtension) -> bool {
         let is_there = lock(&self.shared.schedule).renewals.allow(
             watched.id,
@@ -182,7 +190,8 @@ impl WatchdogThread {
         is_there
     }
 
-    /// To be called before the lock is released: from now on nothing is sent for it. Returns what is held.
+    /// To be called before the lock is released: from now on nothing is sent for it. Returns what
+    /// is held.
     pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
@@ -194,9 +203,9 @@ impl WatchdogThread {
         }
     }
 
-    /// To be called before the lock is let go without being released. Nothing is sent for it any more, and a quorum has
-    /// answered what was sent, or the time for that is over. Returns the lease, ended if the loss of the lock was
-    /// signalled.
+    /// To be called before the lock is let go without being released. Nothing is sent for it any
+    /// more, and a quorum has answered what was sent, or the time for that is over. Returns the
+    /// lease, ended if the loss of the lock was signalled.
     pub(crate) fn unregister_and_wait(&self, watched: &WatchedLock) -> Validity {
         let mut schedule = lock(&self.shared.schedule);
         let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
@@ -224,8 +233,9 @@ impl WatchdogThread {
         }
     }
 
-    /// Begins an extension by hand, and returns its start. Until its result is known, nothing is sent from here: a node
-    /// goes by the last command. None: the lock lasts for that long already, and nothing is begun.
+    /// Begins an extension by hand, and returns its start. Until its result is known, nothing is
+    /// sent from here: a node goes by the last command. None: the lock lasts for that long already,
+    /// and nothing is begun.
     pub(crate) fn begin_extend(&self, watched: &WatchedLock, ttl: Ttl) -> Option<LeaseTime> {
         // The thread holds the schedule while it sends: what it has sent was sent before `now`.
         let _schedule = lock(&self.shared.schedule);
@@ -239,8 +249,8 @@ impl WatchdogThread {
         Some(now)
     }
 
-    /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time to live from now on.
-    /// False when its loss has been signalled.
+    /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time
+    /// to live from now on. False when its loss has been signalled.
     pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
         let lease = ttl.lease_from(start);
         let now = self.engine.lease_now();
@@ -261,8 +271,8 @@ impl WatchdogThread {
         counted.is_some()
     }
 
-    /// The nodes have lost the key: signals the loss, unless another thread was first. True when the observer is still
-    /// to be notified.
+    /// The nodes have lost the key: signals the loss, unless another thread was first. True when
+    /// the observer is still to be notified.
     pub(crate) fn lose(&self, watched: &WatchedLock) -> bool {
         let mut schedule = lock(&self.shared.schedule);
         schedule.remove(watched.id) && watched.end(self.engine.lease_now())
@@ -283,7 +293,8 @@ impl WatchdogLoop {
     fn run(mut self) {
         self.work();
         self.report_batch();
-        // Where a callback on this thread has dropped the last handle, no other thread reports the remaining events.
+        // Where a callback on this thread has dropped the last handle, no other thread reports the
+        // remaining events.
         report_last_events(&self.report, &self.engine);
         lock(&self.shared.schedule).has_ended = true;
         self.shared.noted.notify_all();
@@ -345,9 +356,9 @@ impl WatchdogLoop {
         shared.noted.notify_all();
     }
 
-    /// Once a second: connects again to nodes whose connections have ended. Where one has come back without its data,
-    /// all locks are extended now, and repaired there: a third of a time to live may be long. Returns the time until it
-    /// is to look again, [`CLOCK_CHECK_INTERVAL`] at most.
+    /// Once a second: connects again to nodes whose connections have ended. Where one has come back
+    /// without its data, all locks are extended now, and repaired there: a third of a time to live
+    /// may be long. Returns the time until it is to look again, [`CLOCK_CHECK_INTERVAL`] at most.
     fn reconnect(&mut self, schedule: &mut Schedule) -> Duration {
         if !schedule.locks.values().any(|watched| watched.is_extended()) {
             return CLOCK_CHECK_INTERVAL;
@@ -368,13 +379,13 @@ impl WatchdogLoop {
         self.reconnect_at.since(now).min(CLOCK_CHECK_INTERVAL)
     }
 
-    /// Extends all leases that are due, in one batch. The schedule is released when they have been queued: a lock that
-    /// is unregistered after that is released behind its extension.
+    /// Extends all leases that are due, in one batch. The schedule is released when they have been
+    /// queued: a lock that is unregistered after that is released behind its extension.
     fn extend(&mut self, schedule: MutexGuard<'_, Schedule>) {
         let extending = std::mem::take(&mut self.batch.extending);
         let mut tickets = std::mem::take(&mut self.batch.tickets);
-        // Unless the end of a lease is near, there is time to wait for all nodes, and to find those that have lost a
-        // key.
+        // Unless the end of a lease is near, there is time to wait for all nodes, and to find those
+        // that have lost a key.
         let is_long = schedule.renewals.next_end().since(self.engine.lease_now())
             > self.engine.node_timeout() * 2;
         let requests = extending.iter().map(|(watched, ttl)| watched.request(*ttl));
@@ -429,19 +440,22 @@ impl WatchdogLoop {
             }
             drop(schedule);
             counted?;
-            // Threads of this client that wait for the lock go on to wait for its guard, and ask no node.
+            // Threads of this client that wait for the lock go on to wait for its guard, and ask no
+            // node.
             self.hold_until(watched, watched.lease().end());
             Some(Finding::Extended(
                 ttl,
                 self.repair(watched, ttl, count.tally.absent()),
             ))
         } else if !count.is_lost() {
-            // A node that has not answered may have extended its key all the same. That lasts longer than what is
-            // relied on: nothing shorter is ever sent after an extension by hand.
+            // A node that has not answered may have extended its key all the same. That lasts
+            // longer than what is relied on: nothing shorter is ever sent after an extension by
+            // hand.
             let is_held = schedule.renewals.failed(watched.id, now);
             is_held.then_some(Finding::Failed(count.faults))
         } else {
-            // A quorum cannot hold the key any more, so the lock is gone, though its lease has not ended.
+            // A quorum cannot hold the key any more, so the lock is gone, though its lease has not
+            // ended.
             if !schedule.remove(watched.id) {
                 return None;
             }

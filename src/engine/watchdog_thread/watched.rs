@@ -1,7 +1,7 @@
 //! A lock that is watched: what its guard and the watchdog's thread both see and change.
 //!
-//! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued. So a repair goes
-//! before the release on every connection, or not at all.
+//! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued.
+//! So a repair goes before the release on every connection, or not at all.
 
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
@@ -54,13 +54,14 @@ pub(crate) type LossCallback = Box<dyn FnOnce() + Send>;
 /// What is held, as guard and thread agree on it.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
-    /// For how long it is extended: the last time to live that was requested. None when it is not extended.
+    /// For how long it is extended: the last time to live that was requested. None when it is not
+    /// extended.
     pub(super) ttl: Option<Ttl>,
     pub(super) reached: NodeSet,
     pub(super) lease: Validity,
-    /// The start and the lease of an extension by hand without a result. Nodes may go by it, so no extension that was
-    /// sent earlier makes the lock last longer. A start of [`NEVER`](LeaseTime::NEVER): the owner waits for the
-    /// answers.
+    /// The start and the lease of an extension by hand without a result. Nodes may go by it, so no
+    /// extension that was sent earlier makes the lock last longer. A start of
+    /// [`NEVER`](LeaseTime::NEVER): the owner waits for the answers.
     pub(super) by_hand: Option<(LeaseTime, Validity)>,
     /// The lock is unregistered, or its loss was signalled.
     pub(super) is_over: bool,
@@ -128,7 +129,8 @@ impl WatchedLock {
         lock(&self.held).lease
     }
 
-    /// Whether its acquisition has been reported. If not, what was found about it is reported later.
+    /// Whether its acquisition has been reported. If not, what was found about it is reported
+    /// later.
     pub(super) fn is_announced(&self) -> bool {
         let mut held = lock(&self.held);
         held.has_early_findings |= !held.is_announced;
@@ -147,7 +149,8 @@ impl WatchedLock {
         self.lost.clone()
     }
 
-    /// Registers a callback for the loss of the lock. It is called at once if the loss has been signalled.
+    /// Registers a callback for the loss of the lock. It is called at once if the loss has been
+    /// signalled.
     pub(crate) fn on_lost(&self, callback: LossCallback) {
         if let LossCallbacks::Waiting(callbacks) = &mut *lock(&self.on_loss) {
             return callbacks.push(callback);
@@ -185,7 +188,8 @@ impl WatchedLock {
         lock(&self.held).by_hand = Some((start, ttl.lease_from(start)));
     }
 
-    /// The lease of an extension that was sent at `start`, no longer than extensions by hand since then allow.
+    /// The lease of an extension that was sent at `start`, no longer than extensions by hand since
+    /// then allow.
     pub(super) fn allowed(&self, start: LeaseTime, lease: Validity) -> Validity {
         match lock(&self.held).by_hand {
             Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
@@ -217,8 +221,9 @@ impl WatchedLock {
         self.signal_loss()
     }
 
-    /// Signals the loss to the owner. The caller has taken the lock out of the schedule and still holds that, so an
-    /// unregistered lock gets no signal. True when the observer is still to be notified.
+    /// Signals the loss to the owner. The caller has taken the lock out of the schedule and still
+    /// holds that, so an unregistered lock gets no signal. True when the observer is still to be
+    /// notified.
     pub(super) fn signal_loss(&self) -> bool {
         let mut held = lock(&self.held);
         held.is_over = true;

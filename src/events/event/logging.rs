@@ -11,8 +11,8 @@ use log::Level;
 /// | `quorumlock::node` | of nodes |
 /// | `quorumlock::lock` | all others |
 ///
-/// The level follows the [severity](Severity): `debug`, `info`, `warn` or `error`. So a logger that shows `info` shows
-/// no ordinary work.
+/// The level follows the [severity](Severity): `debug`, `info`, `warn` or `error`. So a logger that
+/// shows `info` shows no ordinary work.
 ///
 /// ```
 /// use quorumlock::{Redlock, event};

@@ -55,8 +55,8 @@ impl fmt::Display for GaveUpReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// So many nodes replied that the key is gone or another client's that no quorum can hold it: it was evicted,
-    /// deleted, or forgotten in a restart.
+    /// So many nodes replied that the key is gone or another client's that no quorum can hold it:
+    /// it was evicted, deleted, or forgotten in a restart.
     KeyGone = 0,
     /// The lease expired: no extension was sent, or too few nodes replied.
     LeaseEnded = 1,

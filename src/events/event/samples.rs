@@ -1,4 +1,5 @@
-//! One event of each kind, and some once more with what changes their lines: for the page of messages.
+//! One event of each kind, and some once more with what changes their lines: for the page of
+//! messages.
 
 use super::{Event, GaveUpReason, LossReason, Mismatch};
 use crate::events::error::NodeFault;

@@ -1,7 +1,8 @@
 //! The classes of locks that are counted apart, found by name without a lock.
 //!
-//! Classes are added and never removed, up to a limit. What exceeds it is counted together, as `other`, so that names
-//! that a program makes up cannot fill the memory, nor the memory of a metrics server.
+//! Classes are added and never removed, up to a limit. What exceeds it is counted together, as
+//! `other`, so that names that a program makes up cannot fill the memory, nor the memory of a
+//! metrics server.
 
 use super::class::Class;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

@@ -14,14 +14,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts what clients do: waits, holds, attempts, extensions, losses, releases, and the state of nodes. The argument
-/// of [`Builder::counters`](crate::Builder::counters). Clones count together.
+/// Counts what clients do: waits, holds, attempts, extensions, losses, releases, and the state of
+/// nodes. The argument of [`Builder::counters`](crate::Builder::counters). Clones count together.
 ///
-/// It consists of atomic numbers and fixed buckets, has no thread, and takes no lock and no memory once a class is
-/// known.
+/// It consists of atomic numbers and fixed buckets, has no thread, and takes no lock and no memory
+/// once a class is known.
 ///
-/// The counters of one program are for clients of the same nodes. In a child made by `fork` they are a copy that
-/// nothing changes, without nodes; the clients of the child need counters of their own.
+/// The counters of one program are for clients of the same nodes. In a child made by `fork` they
+/// are a copy that nothing changes, without nodes; the clients of the child need counters of their
+/// own.
 ///
 /// ```
 /// use quorumlock::{Counters, Redlock};
@@ -60,8 +61,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// | `quorumlock_quorum` | gauge | Number of nodes that decide |
 /// | `quorumlock_events_dropped_total` | counter | Events that no observer received, because the observers were too slow |
 ///
-/// All counts are exact. They do not depend on events: an observer that is too slow, or a call within a callback,
-/// changes none of them.
+/// All counts are exact. They do not depend on events: an observer that is too slow, or a call
+/// within a callback, changes none of them.
 #[derive(Clone)]
 pub struct Counters(Arc<Shared>);
 
@@ -80,12 +81,14 @@ impl Counters {
         Counters::by_class(|_| "all")
     }
 
-    /// Counts the locks of each class apart. `class` returns the class of the name of a lock: a part of the name, or a
-    /// text of the program. It must be quick. For a [permit](crate::Semaphore) its argument is the name of the
-    /// semaphore: a `#` with a number is removed from the end of each name.
+    /// Counts the locks of each class apart. `class` returns the class of the name of a lock: a
+    /// part of the name, or a text of the program. It must be quick. For a
+    /// [permit](crate::Semaphore) its argument is the name of the semaphore: a `#` with a number is
+    /// removed from the end of each name.
     ///
-    /// There are at most 256 classes, of at most 128 bytes. What exceeds that, and names for which `class` panics, are
-    /// counted as the class `other`: so choose a class that has few values, and not the name of the lock.
+    /// There are at most 256 classes, of at most 128 bytes. What exceeds that, and names for which
+    /// `class` panics, are counted as the class `other`: so choose a class that has few values, and
+    /// not the name of the lock.
     ///
     /// ```
     /// use quorumlock::Counters;
@@ -106,17 +109,18 @@ impl Counters {
         }))
     }
 
-    /// Counts by the part of the name before the first `separator`: `orders/42` as `orders`. A name without one is a
-    /// class of its own.
+    /// Counts by the part of the name before the first `separator`: `orders/42` as `orders`. A name
+    /// without one is a class of its own.
     pub fn by_prefix(separator: char) -> Counters {
         Counters::by_class(move |name| name.split(separator).next().unwrap_or(name))
     }
 
-    /// All series in the Prometheus text format, version 0.0.4 (`Content-Type: text/plain; version=0.0.4;
-    /// charset=utf-8`). Asks no node and waits for none.
+    /// All series in the Prometheus text format, version 0.0.4 (`Content-Type: text/plain;
+    /// version=0.0.4; charset=utf-8`). Asks no node and waits for none.
     ///
-    /// Labels are the class, never the name of a lock, and the address of a node. A class has all of its series, and
-    /// each histogram all of its buckets, from the first call on: about 150 lines.
+    /// Labels are the class, never the name of a lock, and the address of a node. A class has all
+    /// of its series, and each histogram all of its buckets, from the first call on: about 150
+    /// lines.
     pub fn prometheus_text(&self) -> String {
         let mut text = Text::default();
         text.classes(self.0.classes.iter());
@@ -138,13 +142,14 @@ impl Counters {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The series have the same names, but for buckets, which the recorder has of its own. Each [event](crate::event)
-    /// of a lock updates its class, and each event of a node updates the nodes.
-    /// [`update_recorder`](Counters::update_recorder) updates all of them; for a recorder that is read seldom, call it
-    /// before. Times are recorded with their events, so times of events that are not reported are missing
-    /// ([`EventsDropped`](Event::EventsDropped)).
+    /// The series have the same names, but for buckets, which the recorder has of its own. Each
+    /// [event](crate::event) of a lock updates its class, and each event of a node updates the
+    /// nodes. [`update_recorder`](Counters::update_recorder) updates all of them; for a recorder
+    /// that is read seldom, call it before. Times are recorded with their events, so times of
+    /// events that are not reported are missing ([`EventsDropped`](Event::EventsDropped)).
     ///
-    /// The recorder must be installed before this is called: it receives nothing of what was registered before.
+    /// The recorder must be installed before this is called: it receives nothing of what was
+    /// registered before.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn recorder(&self) -> impl Fn(&Event) + Send + Sync + 'static + use<> {

@@ -1,4 +1,5 @@
-//! The families of series: names, types, meanings and labels, the same for the text and for the recorder.
+//! The families of series: names, types, meanings and labels, the same for the text and for the
+//! recorder.
 
 /// One family.
 pub(crate) struct Family {
@@ -63,7 +64,8 @@ const fn family(
 
 const FLAGS: &[&str] = &["false", "true"];
 
-/// By outcome: calls that acquired the lock, and the others by [`GaveUpReason`](crate::event::GaveUpReason).
+/// By outcome: calls that acquired the lock, and the others by
+/// [`GaveUpReason`](crate::event::GaveUpReason).
 pub(crate) const WAIT: Family = family(
     "quorumlock_wait_seconds",
     Kind::Histogram,

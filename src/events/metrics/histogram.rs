@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in nanoseconds, with the numbers of seconds that name them. From a lock on the same
-/// machine to the longest waits and holds that are usual.
+/// Upper bounds of the buckets, in nanoseconds, with the numbers of seconds that name them. From a
+/// lock on the same machine to the longest waits and holds that are usual.
 pub(super) const BOUNDS: [(u64, &str); 13] = [
     (1_000_000, "0.001"),
     (2_500_000, "0.0025"),
@@ -24,7 +24,8 @@ pub(super) const BOUNDS: [(u64, &str); 13] = [
 /// A histogram of times. Its count is the sum of its buckets, so that the two cannot disagree.
 #[derive(Default)]
 pub(super) struct Histogram {
-    /// By bucket, how many times were in it and in no lower one; the last is for all that are longer.
+    /// By bucket, how many times were in it and in no lower one; the last is for all that are
+    /// longer.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }

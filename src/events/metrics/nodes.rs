@@ -1,4 +1,5 @@
-//! The nodes that are shown: the nodes of the clients that count, asked for when the text is written.
+//! The nodes that are shown: the nodes of the clients that count, asked for when the text is
+//! written.
 
 use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
 use crate::fault::counts::FaultCounts;
@@ -80,7 +81,8 @@ impl NodeSources {
         }
     }
 
-    /// All nodes by address. For a node of several clients: what the least of them sees, and what all have counted.
+    /// All nodes by address. For a node of several clients: what the least of them sees, and what
+    /// all have counted.
     pub(super) fn samples(&self) -> Vec<NodeSample> {
         // In a child, a thread that it does not have may hold the mutex.
         if self.is_inherited() {

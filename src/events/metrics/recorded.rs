@@ -1,7 +1,8 @@
 //! What the recorder of the crate `metrics` has received.
 //!
-//! Counters and gauges are set to exact numbers with each event of their class, so that an event that is not delivered
-//! leaves no error behind. Histograms have no such memory: a time is recorded with its event.
+//! Counters and gauges are set to exact numbers with each event of their class, so that an event
+//! that is not delivered leaves no error behind. Histograms have no such memory: a time is recorded
+//! with its event.
 
 use super::class::{self, Class};
 use super::families::{

@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 //!
-//! A line is put together of parts, without a format: with 256 classes there are tens of thousands of lines.
+//! A line is put together of parts, without a format: with 256 classes there are tens of thousands
+//! of lines.
 
 use super::class::{self, Class};
 use super::families::{
@@ -131,8 +132,9 @@ impl Text {
         self.add(&[family.name, "{", labels[0], labels[1], "}"], value);
     }
 
-    /// A histogram of a class. An empty one has all of its buckets: `rate` misses the first increase of a bucket that
-    /// is added later, and a quantile would then be in the bucket without a bound.
+    /// A histogram of a class. An empty one has all of its buckets: `rate` misses the first
+    /// increase of a bucket that is added later, and a quantile would then be in the bucket without
+    /// a bound.
     fn class_times(&mut self, family: &Family, labels: &str, values: &HistogramValues) {
         let buckets = BOUNDS
             .iter()

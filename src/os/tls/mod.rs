@@ -1,11 +1,13 @@
-//! TLS, by rustls: the settings of a client, and the session of each connection. No other file names rustls but those
-//! of the embedded node, which is a server.
+//! TLS, by rustls: the settings of a client, and the session of each connection. No other file
+//! names rustls but those of the embedded node, which is a server.
 //!
-//! A session calls no socket by itself: it is given the stream to read from and to write to, and goes as far as that
-//! goes without waiting. It drops without a word, as a plain connection does: a copy in a child made by `fork` must not
-//! send an end (`close_notify`) that the parent did not mean.
+//! A session calls no socket by itself: it is given the stream to read from and to write to, and
+//! goes as far as that goes without waiting. It drops without a word, as a plain connection does: a
+//! copy in a child made by `fork` must not send an end (`close_notify`) that the parent did not
+//! mean.
 //!
-//! No early data (0-RTT) is ever sent: a network could replay it, and a replayed `SET` is a lock without a holder.
+//! No early data (0-RTT) is ever sent: a network could replay it, and a replayed `SET` is a lock
+//! without a holder.
 
 mod verifier;
 
@@ -32,7 +34,8 @@ use verifier::Verifier;
 
 /// How often one call reads from the stream. The rest stays in the kernel, where poll sees it.
 const MAX_READS: usize = 16;
-/// Sessions that are kept of a node. A server issues one or two tickets, and each resumes one connection.
+/// Sessions that are kept of a node. A server issues one or two tickets, and each resumes one
+/// connection.
 const SESSIONS: usize = 8;
 
 /// Why TLS cannot be set up with what was given. Never shows a key, nor the text of a certificate.
@@ -87,7 +90,8 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// With these roots and, for servers that require one, a client certificate and its private key, each in PEM.
+    /// With these roots and, for servers that require one, a client certificate and its private
+    /// key, each in PEM.
     ///
     /// # Errors
     /// The certificate and the key cannot be used.
@@ -95,7 +99,8 @@ impl TlsSettings {
         roots: Roots,
         identity: Option<(&[u8], &[u8])>,
     ) -> Result<TlsSettings, Unusable> {
-        // The provider that the program has installed, if any. None is installed here: that is the program's to decide.
+        // The provider that the program has installed, if any. None is installed here: that is the
+        // program's to decide.
         let provider = CryptoProvider::get_default()
             .cloned()
             .unwrap_or_else(|| Arc::new(ring::default_provider()));
@@ -147,7 +152,8 @@ impl TlsSettings {
         });
         let mut config = self.config.clone();
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
-        // Of its own: nodes that differ by their ports alone have the same name, and no use for each other's tickets.
+        // Of its own: nodes that differ by their ports alone have the same name, and no use for
+        // each other's tickets.
         let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS));
         config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
         let verifier = Arc::clone(&self.verifier);
@@ -200,8 +206,8 @@ impl TlsTarget {
         })
     }
 
-    /// Verifies the certificate that a resumed session began with. If it is not valid any more, no session is resumed:
-    /// the node may have another one.
+    /// Verifies the certificate that a resumed session began with. If it is not valid any more, no
+    /// session is resumed: the node may have another one.
     fn verify_again(
         &self,
         certificates: Option<&[CertificateDer<'_>]>,
@@ -264,7 +270,8 @@ pub(crate) struct TlsSession {
     target: Arc<TlsTarget>,
     /// Whether the other side has sent anything.
     is_answered: bool,
-    /// Whether the handshake is over, and the certificate has been verified if the session was resumed.
+    /// Whether the handshake is over, and the certificate has been verified if the session was
+    /// resumed.
     is_verified: bool,
     /// Bytes that were decrypted and not read yet.
     unread: usize,
@@ -300,21 +307,23 @@ impl TlsSession {
                 }
                 Err(error) => self.failure = Some(self.cause_of(&error)),
             }
-            // A flight of the handshake, or the alert that belongs to a failure. An error shows at the next read.
+            // A flight of the handshake, or the alert that belongs to a failure. An error shows at
+            // the next read.
             let _ = self.flush(stream);
         }
         Err(ErrorKind::WouldBlock.into())
     }
 
-    /// Takes bytes, and sends what the socket takes. Takes nothing before the handshake is over, nor while earlier
-    /// bytes are held back.
+    /// Takes bytes, and sends what the socket takes. Takes nothing before the handshake is over,
+    /// nor while earlier bytes are held back.
     pub(crate) fn write(&mut self, stream: &Stream, bytes: &[u8]) -> io::Result<usize> {
         self.flush(stream)?;
         if self.has_unsent() || !self.takes_bytes() {
             return Err(ErrorKind::WouldBlock.into());
         }
         let taken = self.connection.writer().write(bytes)?;
-        // What was taken counts as written, whatever becomes of it. An error shows at the next flush or read.
+        // What was taken counts as written, whatever becomes of it. An error shows at the next
+        // flush or read.
         let _ = self.flush(stream);
         Ok(taken)
     }
@@ -335,7 +344,8 @@ impl TlsSession {
         self.connection.wants_write()
     }
 
-    /// Whether there is something to be read that the socket does not show: bytes, the end or a failure.
+    /// Whether there is something to be read that the socket does not show: bytes, the end or a
+    /// failure.
     pub(crate) fn has_unread(&self) -> bool {
         self.unread > 0 || self.has_ended || self.failure.is_some()
     }
@@ -392,7 +402,8 @@ fn certificate_error(error: &rustls::CertificateError) -> TlsError {
     match error {
         Error::Expired | Error::ExpiredContext { .. } => TlsError::CertificateExpired,
         Error::NotValidYet | Error::NotValidYetContext { .. } => TlsError::CertificateNotYetValid,
-        // A CA that was made anew often has its old name, and the signature of neither suits the other.
+        // A CA that was made anew often has its old name, and the signature of neither suits the
+        // other.
         Error::BadSignature | Error::UnknownIssuer => TlsError::UnknownIssuer,
         Error::NotValidForName | Error::NotValidForNameContext { .. } => TlsError::WrongName,
         // It has no variant of its own, and its type belongs to another crate.

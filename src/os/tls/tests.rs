@@ -135,7 +135,8 @@ fn nothing_is_taken_before_the_handshake_is_over() {
     assert_eq!(ends.exchange(), b"SET");
 }
 
-/// Some bytes stay with TLS when the socket takes no more. They count as written, because they may be sent at any time.
+/// Some bytes stay with TLS when the socket takes no more. They count as written, because they may
+/// be sent at any time.
 #[test]
 fn what_tls_has_taken_counts_as_written_and_goes_once() {
     let mut ends = Ends::new();
@@ -184,6 +185,7 @@ fn a_certificate_that_has_expired_since_resumes_no_session() {
     node.clock.0.store(HOUR.as_secs() * 2, Ordering::Relaxed);
     let expired = Some(Cause::Tls(TlsError::CertificateExpired));
     assert_eq!(connected(HandshakeKind::Resumed), (false, expired));
-    // No ticket is left that would keep a certificate that the node has got meanwhile from being seen.
+    // No ticket is left that would keep a certificate that the node has got meanwhile from being
+    // seen.
     assert_eq!(connected(HandshakeKind::Full), (false, expired));
 }

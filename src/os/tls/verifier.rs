@@ -1,7 +1,8 @@
-//! How the certificate of a node is verified: by webpki, and once more for a session that is resumed.
+//! How the certificate of a node is verified: by webpki, and once more for a session that is
+//! resumed.
 //!
-//! A resumed session shows no certificate: rustls keeps the certificate of the first handshake, and does not look at it
-//! again. So it is verified here, at the time of the connection.
+//! A resumed session shows no certificate: rustls keeps the certificate of the first handshake, and
+//! does not look at it again. So it is verified here, at the time of the connection.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -27,8 +28,8 @@ impl Verifier {
         Some(Verifier { webpki, roots })
     }
 
-    /// Whether a certificate has issued itself, and is none of the roots. webpki looks for no issuer of a certificate
-    /// that may issue others, as `openssl req -x509` makes them.
+    /// Whether a certificate has issued itself, and is none of the roots. webpki looks for no
+    /// issuer of a certificate that may issue others, as `openssl req -x509` makes them.
     fn is_unknown_root(&self, certificate: &CertificateDer<'_>) -> bool {
         let mut itself = RootCertStore::empty();
         if itself.add(certificate.clone().into_owned()).is_err() {

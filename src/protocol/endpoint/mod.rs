@@ -8,8 +8,9 @@
 //!   parameters: db=database, durable=true or false, and for rediss:// server_name=host, with & between them
 //! ```
 //!
-//! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`.
-//! Errors never quote the URL, because the password is in it. Neither `Debug` nor `Display` shows the password.
+//! User, password and path may be percent-encoded. A password without a user is written
+//! `redis://:password@host`. Errors never quote the URL, because the password is in it. Neither
+//! `Debug` nor `Display` shows the password.
 
 use crate::protocol::handshake::Handshake;
 use std::fmt::{self, Write as _};
@@ -69,7 +70,8 @@ pub enum EndpointError {
     ServerNameWithoutTls,
     /// `rediss://`, and this build has no TLS: the feature `tls` is off.
     Tls,
-    /// A character that ends the host, which must be percent-encoded in a user or password: `#`, `/` or `?`.
+    /// A character that ends the host, which must be percent-encoded in a user or password: `#`,
+    /// `/` or `?`.
     Unencoded(char),
     /// A parameter after `?` other than `db=`, `durable=` and `server_name=`.
     UnknownParameter,
@@ -129,7 +131,8 @@ impl Endpoint {
         self.server_name.as_deref()
     }
 
-    /// Has connections look at what the node remembers under this key: behind each vote if so, or once a second.
+    /// Has connections look at what the node remembers under this key: behind each vote if so, or
+    /// once a second.
     #[must_use]
     pub fn look_at(mut self, node_key: String, behind_votes: bool) -> Endpoint {
         self.handshake.node_key = Some(node_key);
@@ -262,8 +265,8 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     })
 }
 
-/// A character that ends the location although it is before the last `@`, and so in a user or password. A path may
-/// hold slashes; nothing may hold `#`.
+/// A character that ends the location although it is before the last `@`, and so in a user or
+/// password. A path may hold slashes; nothing may hold `#`.
 fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
     let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
     let is_special = |&character: &char| character == '?' || character == '/' && is_slash_special;

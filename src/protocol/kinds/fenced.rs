@@ -1,4 +1,5 @@
-//! What a node is asked about the key of a fenced lock, and what its reply means (rules, section 6).
+//! What a node is asked about the key of a fenced lock, and what its reply means (rules, section
+//! 6).
 //!
 //! ```text
 //!    the key is             acquire          extend           raise            its reply is
@@ -10,12 +11,14 @@
 //!    ours, raised too far   -                -                FenceAhead       :-3
 //! ```
 //!
-//! `:-4 - n` reports that the lock is held for n milliseconds more. At `:-2` and `:-3` the node does not touch what the
-//! key holds. To take the lock in turn, and to release it, is asked as of any lock: [`queue`](crate::protocol::queue).
+//! `:-4 - n` reports that the lock is held for n milliseconds more. At `:-2` and `:-3` the node
+//! does not touch what the key holds. To take the lock in turn, and to release it, is asked as of
+//! any lock: [`queue`](crate::protocol::queue).
 //!
-//! All is one script, [`SCRIPT`], because no command does it. A server that has
-//! executed it once on a connection is called by the script's hash from then on, unless it keeps forgetting. A node
-//! without scripts, or one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
+//! All is one script, [`SCRIPT`], because no command does it. A server that has executed it once on
+//! a connection is called by the script's hash from then on, unless it keeps forgetting. A node
+//! without scripts, or one that does not let our user run them, cannot hold fenced locks:
+//! [`Cause::NoScripts`].
 //!
 //! ```text
 //!    value    FENCE DEADLINE [TOKEN [LABEL]]    milliseconds of the node's clock, the last one included
@@ -110,8 +113,8 @@ pub(super) fn meaning(
 /// The answer in the digits of a fence, to an attempt that wants this one at least.
 fn answer(least: FencingToken, digits: &[u8]) -> Answer {
     match FencingToken::from_digits(digits) {
-        // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
-        // nodes would be raised to it.
+        // The node's own clock and value agree, and this machine's clock disagrees. If the fence
+        // counted, the other nodes would be raised to it.
         Some(fence) if fence.is_ahead_of(least) => Answer::fault(Cause::FenceAhead),
         Some(fence) => Answer::Fence(fence),
         // It is made of what is stored under the key: damage there is no fault of the connection.
@@ -172,7 +175,8 @@ impl FencedValue {
         .concat()
     }
 
-    /// For how many milliseconds it is held after this time of the node's clock: through the last one of its time.
+    /// For how many milliseconds it is held after this time of the node's clock: through the last
+    /// one of its time.
     pub fn left(&self, now: u64) -> u64 {
         if self.owner.is_held() {
             self.deadline.saturating_add(1).saturating_sub(now)

@@ -1,5 +1,5 @@
-//! What is particular to the keys of one kind of lock, as data: each kind has one [`KeyKind`], and parses what is
-//! stored under its keys to one [`StoredLock`].
+//! What is particular to the keys of one kind of lock, as data: each kind has one [`KeyKind`], and
+//! parses what is stored under its keys to one [`StoredLock`].
 
 use crate::algorithm::label::HolderLabel;
 use crate::protocol::script::Script;
@@ -16,8 +16,8 @@ pub struct KeyKind {
     pub script: Script,
     /// Parses a value. None: no lock of this kind has it.
     pub parse: fn(&[u8]) -> Option<StoredLock>,
-    /// Commands that a user needs for this kind, and not for a plain lock, as `quorumlock doctor` tries them. Words in
-    /// capitals are replaced, such as KEY.
+    /// Commands that a user needs for this kind, and not for a plain lock, as `quorumlock doctor`
+    /// tries them. Words in capitals are replaced, such as KEY.
     pub trial: &'static [&'static str],
 }
 

@@ -1,5 +1,6 @@
-//! The kinds of locks on the wire. Each has one file, with its keys, its script, what it is asked and replies, and what
-//! is stored under its key. What they have in common is in [`queue`](super::queue).
+//! The kinds of locks on the wire. Each has one file, with its keys, its script, what it is asked
+//! and replies, and what is stored under its key. What they have in common is in
+//! [`queue`](super::queue).
 
 pub mod fenced;
 pub mod key_kind;

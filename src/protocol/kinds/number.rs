@@ -2,7 +2,8 @@
 
 use crate::algorithm::fence::FencingToken;
 
-/// The number with these digits: written without leading zeros, and no greater than what a server counts exactly.
+/// The number with these digits: written without leading zeros, and no greater than what a server
+/// counts exactly.
 pub fn number(digits: &[u8]) -> Option<u64> {
     let is_canonical = digits == b"0"
         || matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));

@@ -1,5 +1,5 @@
-//! A permit of a semaphore: one of its slots, each of which has the key and the value of a [plain lock](super::plain).
-//! All slots have one queue.
+//! A permit of a semaphore: one of its slots, each of which has the key and the value of a [plain
+//! lock](super::plain). All slots have one queue.
 
 use super::plain;
 use super::wire::{Wire, Word, Words};

@@ -1,4 +1,5 @@
-//! A lock whose key holds its signature alone: a plain lock, and a [slot of a semaphore](super::permit).
+//! A lock whose key holds its signature alone: a plain lock, and a [slot of a
+//! semaphore](super::permit).
 //!
 //! ```text
 //!    value    TOKEN           40 digits
@@ -10,13 +11,14 @@
 //!    another token's   null                :-1, -WRONGTYPE      Refused
 //! ```
 //!
-//! It is acquired by `SET key token NX PX ttl`, and otherwise asked by its script: [`queue`](crate::protocol::queue)
-//! has the replies.
+//! It is acquired by `SET key token NX PX ttl`, and otherwise asked by its script:
+//! [`queue`](crate::protocol::queue) has the replies.
 //!
-//! [`EXTEND`] extends with `PEXPIRE`: a server whose memory is full refuses `SET` and would let a lock run out that it
-//! holds. It creates no key, so an extension that runs late, after the release of its lock, does nothing. But it sets
-//! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
-//! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
+//! [`EXTEND`] extends with `PEXPIRE`: a server whose memory is full refuses `SET` and would let a
+//! lock run out that it holds. It creates no key, so an extension that runs late, after the release
+//! of its lock, does nothing. But it sets the time to live to what it was asked for, even if that
+//! is less than was left. A holder that asks for less must rely on the shorter lease from then on,
+//! even if too few nodes answer: those that did not may have done it.
 
 use super::key_kind::{Hold, KeyKind, StoredLock};
 use super::wire::{AskedVerb, Wire};
@@ -30,7 +32,8 @@ use crate::protocol::form::Answer;
 use crate::protocol::resp::{self, Reply};
 use crate::protocol::script::{Script, script};
 
-/// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
+/// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1`
+/// another token.
 pub const EXTEND: &str = script!("../lua/extend.lua");
 
 /// All but `SET NX PX` and [`EXTEND`]: `EVAL SCRIPT 1 key verb token …`.
@@ -46,7 +49,8 @@ pub const SCRIPT: Script = Script {
     index: 2,
 };
 
-/// Its key is its full name: also that of a slot of a semaphore, of one of a set, and of a fair lock.
+/// Its key is its full name: also that of a slot of a semaphore, of one of a set, and of a fair
+/// lock.
 pub static KEYS: KeyKind = KeyKind {
     marker: "",
     title: "lock",
@@ -78,7 +82,8 @@ pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u6
     resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
 }
 
-/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule 2.3).
+/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule
+/// 2.3).
 ///
 /// # Errors
 /// A reply that `SET` never returns.

@@ -14,12 +14,13 @@ use std::fmt;
 pub(in crate::protocol) struct Wire {
     pub(in crate::protocol) keys: &'static KeyKind,
     pub(in crate::protocol) script: Script,
-    /// Whether its key holds nothing but a signature: any library understands it. It is acquired by `SET`, and extended
-    /// by a script of its own.
+    /// Whether its key holds nothing but a signature: any library understands it. It is acquired by
+    /// `SET`, and extended by a script of its own.
     pub(in crate::protocol) is_token_only: bool,
     /// Whether the label is sent together with the token.
     pub(in crate::protocol) has_label: bool,
-    /// The commands that a user needs to acquire it, to extend it or raise its number, and to release it, for messages.
+    /// The commands that a user needs to acquire it, to extend it or raise its number, and to
+    /// release it, for messages.
     pub(in crate::protocol) needs: [&'static str; 3],
     /// The verb that ends a hold after some time.
     pub(in crate::protocol) keep: &'static [u8],
@@ -61,7 +62,8 @@ pub(in crate::protocol) enum AskedVerb {
         stores_only: bool,
         /// Whether it is a fault that the node has no queue for the call.
         needs_queue: bool,
-        /// Whether it can be asked by `SET` where there are no scripts. Without scripts there is no queue.
+        /// Whether it can be asked by `SET` where there are no scripts. Without scripts there is no
+        /// queue.
         may_go_by_set: bool,
     },
 }

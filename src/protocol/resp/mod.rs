@@ -1,18 +1,22 @@
-//! RESP2, the protocol that Redis and Valkey speak: encode a command, decode a reply from a growing buffer.
+//! RESP2, the protocol that Redis and Valkey speak: encode a command, decode a reply from a growing
+//! buffer.
 //!
-//! Commands go out as arrays of bulk strings and nothing else. Replies come in as any of the five RESP2 types, split
-//! by the network wherever it pleases. [`Decoder`] looks at each byte once however the reply is split, keeps a fixed
-//! amount of state, and never allocates: a declared length is a number to compare with a limit, not a size to reserve.
-//! A complete reply is then read as a [`Reply`] that borrows from the buffer.
+//! Commands go out as arrays of bulk strings and nothing else. Replies come in as any of the five
+//! RESP2 types, split by the network wherever it pleases. [`Decoder`] looks at each byte once
+//! however the reply is split, keeps a fixed amount of state, and never allocates: a declared
+//! length is a number to compare with a limit, not a size to reserve. A complete reply is then read
+//! as a [`Reply`] that borrows from the buffer.
 //!
-//! Parsing is strict. Off-by-one replies are a class of security holes in Redis clients, and all of them begin with a
-//! parser that carried on after a byte it did not expect. Here such a byte is a [`ProtocolError`], after which the
-//! connection is of no more use. RESP3 types are among those bytes: this library never asks for RESP3.
+//! Parsing is strict. Off-by-one replies are a class of security holes in Redis clients, and all of
+//! them begin with a parser that carried on after a byte it did not expect. Here such a byte is a
+//! [`ProtocolError`], after which the connection is of no more use. RESP3 types are among those
+//! bytes: this library never asks for RESP3.
 
 use crate::fault::protocol_error::ProtocolError;
 use std::fmt;
 
-/// Longest line (simple string, error, number or length) without its CRLF. Redis itself stops reading at 64 KiB.
+/// Longest line (simple string, error, number or length) without its CRLF. Redis itself stops
+/// reading at 64 KiB.
 pub const MAX_LINE: usize = 64 * 1024;
 /// Longest bulk string. The longest reply this library asks for is `INFO`, of a few kilobytes.
 pub const MAX_BULK: usize = 1024 * 1024;
@@ -97,8 +101,9 @@ impl<'b> Iterator for Elements<'b> {
 
 /// Finds the end of one reply in a buffer that grows at its end.
 ///
-/// The buffer given to [`decode`](Decoder::decode) always begins where the present reply begins; the decoder remembers
-/// how far it has looked. After a complete reply it is ready for the next one.
+/// The buffer given to [`decode`](Decoder::decode) always begins where the present reply begins;
+/// the decoder remembers how far it has looked. After a complete reply it is ready for the next
+/// one.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// Bytes of the present reply that are done with.
@@ -113,10 +118,12 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The reply that `buffer` begins with and its length in bytes, or `None` while it is incomplete.
+    /// The reply that `buffer` begins with and its length in bytes, or `None` while it is
+    /// incomplete.
     ///
     /// # Errors
-    /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use after it.
+    /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use
+    /// after it.
     #[inline]
     pub fn decode<'b>(
         &mut self,
@@ -137,7 +144,8 @@ impl Decoder {
         self.position == 0 && self.scanned == 0
     }
 
-    /// The length of the reply that `buffer` begins with, once it is all there and obeys every rule.
+    /// The length of the reply that `buffer` begins with, once it is all there and obeys every
+    /// rule.
     fn measure(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
         loop {
             let scalar_done = match self.bulk {
@@ -163,7 +171,8 @@ impl Decoder {
         }
     }
 
-    /// Takes one line. `Some(true)` when it completes a value, `Some(false)` when more of the value follows.
+    /// Takes one line. `Some(true)` when it completes a value, `Some(false)` when more of the value
+    /// follows.
     fn take_line(&mut self, buffer: &[u8]) -> Result<Option<bool>, ProtocolError> {
         let Some(&kind) = buffer.get(self.position) else {
             return Ok(None);
@@ -208,8 +217,8 @@ impl Decoder {
     /// Whether the whole bulk string and its CRLF are there; steps over them if so.
     fn skip_bulk(&mut self, buffer: &[u8], length: usize) -> Result<bool, ProtocolError> {
         let rest = &buffer[self.position..];
-        // A wrong line end is an error as soon as it is seen, so that a server cannot keep us waiting for its second
-        // half.
+        // A wrong line end is an error as soon as it is seen, so that a server cannot keep us
+        // waiting for its second half.
         if rest.get(length).is_some_and(|&byte| byte != b'\r')
             || rest.get(length + 1).is_some_and(|&byte| byte != b'\n')
         {
@@ -278,7 +287,8 @@ fn find_line<'b>(body: &'b [u8], scanned: &mut usize) -> Result<Option<&'b [u8]>
     }
 }
 
-/// Reads a value that [`Decoder::measure`] has accepted. Every fallback below is for bytes it does not accept.
+/// Reads a value that [`Decoder::measure`] has accepted. Every fallback below is for bytes it does
+/// not accept.
 fn read(bytes: &[u8]) -> Reply<'_> {
     let end = bytes
         .iter()
@@ -321,7 +331,8 @@ fn parse_length(
     }
 }
 
-/// An optional minus and digits, without leading zeros: as servers write numbers, and in no other way.
+/// An optional minus and digits, without leading zeros: as servers write numbers, and in no other
+/// way.
 fn parse_integer(line: &[u8]) -> Result<i64, ProtocolError> {
     let (negative, digits) = match line {
         [b'-', digits @ ..] => (true, digits),

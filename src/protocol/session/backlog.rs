@@ -3,8 +3,9 @@
 use crate::algorithm::time::Timestamp;
 use std::time::Duration;
 
-/// Unanswered requests beyond which a node gets no new `SET`s, only its releases. Many threads and a far node make a
-/// long backlog, which does no harm: what matters is how old the oldest request is. This only leaves room for releases.
+/// Unanswered requests beyond which a node gets no new `SET`s, only its releases. Many threads and
+/// a far node make a long backlog, which does no harm: what matters is how old the oldest request
+/// is. This only leaves room for releases.
 pub const SOFT_LIMIT: usize = HARD_LIMIT / 2;
 /// Unanswered requests beyond which a connection is closed.
 pub const HARD_LIMIT: usize = 65_536;

@@ -10,12 +10,14 @@ use crate::protocol::asked::Asked;
 use crate::protocol::operation::Operation;
 
 impl Session {
-    /// Whether the session can follow the log: the server votes, is looked at as the others are, and owes no answer.
+    /// Whether the session can follow the log: the server votes, is looked at as the others are,
+    /// and owes no answer.
     pub fn may_follow(&self, log: &Log) -> bool {
         self.pipeline.backlog() == Backlog::default() && !self.has_event() && self.is_alike(log)
     }
 
-    /// Whether the server is sent what all others are, as far as what it has reported about itself decides that.
+    /// Whether the server is sent what all others are, as far as what it has reported about itself
+    /// decides that.
     pub fn is_alike(&self, log: &Log) -> bool {
         self.looks.checked_at > Timestamp::ORIGIN
             && !self.looks.are_behind_votes
@@ -38,7 +40,8 @@ impl Session {
     /// Takes the next reply if it only grants or refuses what is in the log.
     ///
     /// # Errors
-    /// The bytes are no reply. The connection must be given up: they cannot be decoded a second time.
+    /// The bytes are no reply. The connection must be given up: they cannot be decoded a second
+    /// time.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
         let Some(Request::Operation(sent)) = self.pipeline.front(log) else {
@@ -233,7 +236,8 @@ mod tests {
         assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
     }
 
-    /// A decoder that has met an error is of no use: what follows would be taken for the replies to other requests.
+    /// A decoder that has met an error is of no use: what follows would be taken for the replies to
+    /// other requests.
     #[test]
     fn bytes_that_are_no_reply_are_an_error_at_once() {
         for (bytes, error) in [

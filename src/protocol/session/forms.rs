@@ -1,4 +1,5 @@
-//! The form that each operation is sent in, by what the server runs: [`form`](crate::protocol::form).
+//! The form that each operation is sent in, by what the server runs:
+//! [`form`](crate::protocol::form).
 
 use crate::algorithm::vote::Vote;
 use crate::protocol::asked::Asked;
@@ -7,8 +8,8 @@ use crate::protocol::kinds::SCRIPTS;
 use crate::protocol::script::Script;
 use crate::protocol::sent_operation::SentOperation;
 
-/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
-/// that forbids the hash, or forgets scripts all the time, does so for good.
+/// How often on one connection a server may not know a script that it has run. To flush its scripts
+/// is rare. A server that forbids the hash, or forgets scripts all the time, does so for good.
 const HASH_REFUSALS: u8 = 3;
 
 /// Which forms a server runs, as its replies on one connection have shown.
@@ -54,8 +55,8 @@ impl Forms {
 
     /// Learns from an answer.
     pub(super) fn learn(&mut self, sent: &SentOperation, answer: &Answer) {
-        // From this answer on: it may not be sent again, and a node whose answers come late would refuse each attempt
-        // that follows it.
+        // From this answer on: it may not be sent again, and a node whose answers come late would
+        // refuse each attempt that follows it.
         self.take_by_set |= sent.form == Form::Text && *answer == Answer::WrongForm;
         let Some(script) = sent.asked.script() else {
             return;

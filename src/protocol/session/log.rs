@@ -1,10 +1,12 @@
-//! The commands that several nodes are sent alike, in one order: encoded once, and kept once until each has answered.
+//! The commands that several nodes are sent alike, in one order: encoded once, and kept once until
+//! each has answered.
 //!
-//! A session that follows the log has a cursor in it, and no requests of its own: up to which byte its node was sent
-//! the log, and which request the node answers next.
+//! A session that follows the log has a cursor in it, and no requests of its own: up to which byte
+//! its node was sent the log, and which request the node answers next.
 //!
-//! A node that needs other bytes, or answers late, leaves the log: its session takes the rest of its requests, in the
-//! same order, and follows again from the end of the log when it has answered all of that.
+//! A node that needs other bytes, or answers late, leaves the log: its session takes the rest of
+//! its requests, in the same order, and follows again from the end of the log when it has answered
+//! all of that.
 
 use super::backlog::Backlog;
 use super::request::Request;
@@ -14,15 +16,17 @@ use crate::protocol::asked::Asked;
 use crate::protocol::sent_operation::Command;
 use std::time::Duration;
 
-/// For how long the last report of the server about what it is remains valid. Short against any time to live that is
-/// worth a failover, and long against a command: one `INFO` a second costs nothing.
+/// For how long the last report of the server about what it is remains valid. Short against any
+/// time to live that is worth a failover, and long against a command: one `INFO` a second costs
+/// nothing.
 pub(super) const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 /// The commands that all sessions which follow are to send.
 #[derive(Default)]
 pub struct Log {
     pub(super) requests: Requests,
-    /// When the servers that are sent the log were last asked whether they are masters: the earliest time of several.
+    /// When the servers that are sent the log were last asked whether they are masters: the
+    /// earliest time of several.
     checked_at: Timestamp,
     /// The key of what the nodes remember, if they are looked at.
     node_key: Option<String>,
@@ -37,14 +41,16 @@ impl Log {
         }
     }
 
-    /// Appends a command, in the form that a server takes which has run the script of the lock's kind.
+    /// Appends a command, in the form that a server takes which has run the script of the lock's
+    /// kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
         let form = Asked::of(command.operation).usual_form();
         self.requests
             .ask(now, |out| Request::write(command, form, out));
     }
 
-    /// Appends the question to each server whether it is still the master that it was, and what it remembers of itself.
+    /// Appends the question to each server whether it is still the master that it was, and what it
+    /// remembers of itself.
     pub fn look(&mut self, now: Timestamp) {
         self.checked_at = now;
         self.requests.ask(now, |out| {
@@ -67,8 +73,8 @@ impl Log {
         self.requests.backlog()
     }
 
-    /// A cursor at the end. The servers were last asked then whether they are masters; `is_first`: no other session
-    /// follows.
+    /// A cursor at the end. The servers were last asked then whether they are masters; `is_first`:
+    /// no other session follows.
     pub(super) fn enter(&mut self, checked_at: Timestamp, is_first: bool) -> Cursor {
         self.checked_at = if is_first {
             checked_at

@@ -1,10 +1,11 @@
 //! When the server is asked whether it is still the master that it was.
 //!
-//! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that
-//! comes long after the server last reported what it is goes out behind `INFO replication`, in the same write, and the
-//! reply to that is understood first. With [`Strict`](crate::algorithm::quarantine::RestartPolicy::Strict), the
-//! question goes out behind each vote instead, and the vote counts when that is answered. A server that withheld it in
-//! the handshake is not asked again.
+//! A master that is made a replica and a master again keeps its connections, and has lost its keys.
+//! So a vote that comes long after the server last reported what it is goes out behind `INFO
+//! replication`, in the same write, and the reply to that is understood first. With
+//! [`Strict`](crate::algorithm::quarantine::RestartPolicy::Strict), the question goes out behind
+//! each vote instead, and the vote counts when that is answered. A server that withheld it in the
+//! handshake is not asked again.
 
 use super::log::RECHECK_AFTER;
 use super::peer::Peer;
@@ -35,7 +36,8 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Asks the server, if it has not reported that lately. To be called before a request is asked that brings a vote.
+    /// Asks the server, if it has not reported that lately. To be called before a request is asked
+    /// that brings a vote.
     pub(super) fn before_vote(&mut self, peer: &Peer, pipeline: &mut Pipeline, now: Timestamp) {
         let is_due = now.since(self.checked_at) > RECHECK_AFTER && !self.are_behind_votes;
         if is_due && peer.is_known_master() {
@@ -50,7 +52,8 @@ impl Looks {
             && (peer.standing == HandshakeState::Pending || peer.is_known_master())
         {
             self.look(peer, pipeline, now);
-            // Not while the first lock on this connection waits: of all questions, this one takes the server longest.
+            // Not while the first lock on this connection waits: of all questions, this one takes
+            // the server longest.
             if peer.standing == HandshakeState::Accepted {
                 self.ask_for_memory(pipeline, now);
             }
@@ -144,7 +147,8 @@ mod tests {
         session
     }
 
-    /// A session that was accepted at the origin of time, by a server that reported this about its replication.
+    /// A session that was accepted at the origin of time, by a server that reported this about its
+    /// replication.
     fn member(replication: &str) -> Session {
         let mut session = open(&Handshake::default());
         assert_eq!(
@@ -329,7 +333,8 @@ mod tests {
         let reported = events(&mut session, &format!("{}:1\r\n", replication("master")));
         assert_eq!(reported, [SessionEvent::Rechecked, refused, granted]);
 
-        // What the look finds, and a look that finds nothing, cost the vote. So does the end of the connection.
+        // What the look finds, and a look that finds nothing, cost the vote. So does the end of the
+        // connection.
         queue(&mut session, set, at(5000));
         let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
         let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");

@@ -1,10 +1,11 @@
 //! One connection's conversation: bytes in, bytes out, and which request each reply belongs to.
 //!
-//! A session is made when a connection is opened and thrown away with it. It holds the bytes still to be sent, the
-//! bytes received, and a queue of what is expected, in the order in which it was asked. Redis answers in that order, so
-//! the first reply belongs to the first entry, always. An entry leaves the queue with its reply and in no other way:
-//! that a caller stopped waiting changes nothing here. This is the rule that keeps a late `+OK` from being taken for
-//! the grant of a later request, two holders of one lock (rule 2.8).
+//! A session is made when a connection is opened and thrown away with it. It holds the bytes still
+//! to be sent, the bytes received, and a queue of what is expected, in the order in which it was
+//! asked. Redis answers in that order, so the first reply belongs to the first entry, always. An
+//! entry leaves the queue with its reply and in no other way: that a caller stopped waiting changes
+//! nothing here. This is the rule that keeps a late `+OK` from being taken for the grant of a later
+//! request, two holders of one lock (rule 2.8).
 //!
 //! The handshake goes out in one flight with the first command:
 //!
@@ -15,12 +16,14 @@
 //! ```
 //!
 //! How to drive it:
-//! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
+//! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a
+//!    lock's key.
 //! 2. Write what its pipeline has unsent, then report how much was sent.
 //! 3. Read into the space of its incoming bytes, then report how much was received.
 //! 4. Call [`next_event`](Session::next_event) until it returns `None`. After
 //!    [`Answer::WrongForm`], call [`ask_again`](Session::ask_again), or drop it.
-//! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
+//! 5. After an error, or when the connection is lost, hand out the faults with
+//!    [`abandon`](Session::abandon).
 
 pub mod backlog;
 mod event;
@@ -62,7 +65,8 @@ use request::Request;
 use std::fmt;
 use std::time::Duration;
 
-/// Size of the receive buffer, and the size it returns to after a longer reply: room for an `INFO` section at least.
+/// Size of the receive buffer, and the size it returns to after a longer reply: room for an `INFO`
+/// section at least.
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
 /// One connection's conversation.
@@ -108,8 +112,8 @@ impl Session {
         }
     }
 
-    /// Queues the question whether the server may still vote, which also shows that it answers. What it reports about
-    /// its memory is known before that.
+    /// Queues the question whether the server may still vote, which also shows that it answers.
+    /// What it reports about its memory is known before that.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
         self.looks.ask_for_memory(&mut self.pipeline, now);
         self.pipeline.own.ask(now, |out| {
@@ -118,7 +122,8 @@ impl Session {
         });
     }
 
-    /// Queues the question whether the server is still the master that it was, and what it remembers of itself.
+    /// Queues the question whether the server is still the master that it was, and what it
+    /// remembers of itself.
     pub fn look(&mut self, now: Timestamp) {
         self.looks.look(&self.peer, &mut self.pipeline, now);
     }
@@ -133,7 +138,8 @@ impl Session {
         }
     }
 
-    /// Queues the questions what is stored under the key of a lock, how many calls wait for it, and until when.
+    /// Queues the questions what is stored under the key of a lock, how many calls wait for it, and
+    /// until when.
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
         self.pipeline.own.ask(now, |out| {
             inspection::ask(out, key, is_fenced);
@@ -173,12 +179,14 @@ impl Session {
         std::mem::take(&mut self.wakes)
     }
 
-    /// How long after the question the reply of the last look was read: what it shows may be as old.
+    /// How long after the question the reply of the last look was read: what it shows may be as
+    /// old.
     pub fn look_took(&self) -> Duration {
         self.looks.took
     }
 
-    /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
+    /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are
+    /// still served.
     pub fn reject(&mut self, fault: Fault) {
         self.peer.standing = HandshakeState::Rejected(fault);
     }
@@ -198,8 +206,8 @@ impl Session {
         !self.incoming.is_empty() || self.looks.have_confirmed(&self.pipeline)
     }
 
-    /// The next thing that the received bytes mean, or `None` until more are received. `log`: what the session follows,
-    /// if it does.
+    /// The next thing that the received bytes mean, or `None` until more are received. `log`: what
+    /// the session follows, if it does.
     ///
     /// # Errors
     /// The bytes are not what was asked for. The connection must be given up.
@@ -287,8 +295,8 @@ impl Session {
         }
     }
 
-    /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was. A session
-    /// that follows a log [leaves](Pipeline::leave) it first.
+    /// Ends the conversation: every request that is still unanswered, oldest first, and what kind
+    /// it was. A session that follows a log [leaves](Pipeline::leave) it first.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         let unconfirmed = self
             .looks

@@ -6,8 +6,8 @@
 //!    worth another form  >  not run  >  another fault  >  refused  >  absent  >  granted
 //! ```
 //!
-//! Where a node has refused a key, it may have set the ones before it or behind it. Its vote shows that, and the
-//! attempt is undone there.
+//! Where a node has refused a key, it may have set the ones before it or behind it. Its vote shows
+//! that, and the attempt is undone there.
 
 use crate::algorithm::vote::Vote;
 use crate::protocol::form::Answer;
@@ -28,8 +28,8 @@ impl PartAnswers {
         self.worst = Some(worst);
     }
 
-    /// Takes the answer to the last part, and returns the answer to the whole request. `acquires`: it was to set the
-    /// keys.
+    /// Takes the answer to the last part, and returns the answer to the whole request. `acquires`:
+    /// it was to set the keys.
     pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
         let worst = self.worst_with(part, answer);
         let PartAnswers {

@@ -25,9 +25,9 @@ impl Peer {
         self.standing == HandshakeState::Accepted && self.identity.replication().is_some()
     }
 
-    /// A part of the handshake or of a later look is answered, and refused if so. Only the first refusal is reported.
-    /// When all of a handshake is answered: is this a node that may vote? A master that has become a replica reports
-    /// that first.
+    /// A part of the handshake or of a later look is answered, and refused if so. Only the first
+    /// refusal is reported. When all of a handshake is answered: is this a node that may vote? A
+    /// master that has become a replica reports that first.
     pub(super) fn on_answer(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
         let is_last = part
             == if self.node_key.is_some() {
@@ -102,8 +102,9 @@ impl Peer {
     }
 
     /// Whether an answer counts although the node may not vote:
-    /// * A key that is set or deleted by a duplicate URL is set or deleted on the server, and the URL that votes for
-    ///   the server may be refused because of it. A fence is excluded: it is raised on the connection that replied.
+    /// * A key that is set or deleted by a duplicate URL is set or deleted on the server, and the
+    ///   URL that votes for the server may be refused because of it. A fence is excluded: it is
+    ///   raised on the connection that replied.
     /// * A release is sent again in another form, because the key is to be deleted on every node.
     fn counts_all_the_same(&self, sent: &SentOperation, answer: &Answer) -> bool {
         let is_release = sent.asked.is_release();

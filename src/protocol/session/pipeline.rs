@@ -1,5 +1,6 @@
-//! What is asked on one connection: the commands still to be sent, and the requests whose replies are expected, oldest
-//! first: servers answer in that order. They are the session's own, or those of a [log](super::log) that it follows.
+//! What is asked on one connection: the commands still to be sent, and the requests whose replies
+//! are expected, oldest first: servers answer in that order. They are the session's own, or those
+//! of a [log](super::log) that it follows.
 
 use super::backlog::Backlog;
 use super::log::Log;
@@ -56,7 +57,8 @@ impl Pipeline {
         }
     }
 
-    /// The connection is made, and the server can answer from now on: what was asked before counts as asked now.
+    /// The connection is made, and the server can answer from now on: what was asked before counts
+    /// as asked now.
     pub fn connected(&mut self, now: Timestamp) {
         self.own.restart(now);
     }
@@ -98,7 +100,8 @@ impl Pipeline {
         }
     }
 
-    /// Expects nothing any more. Yields the requests, each with whether a byte of it may have been sent.
+    /// Expects nothing any more. Yields the requests, each with whether a byte of it may have been
+    /// sent.
     pub(super) fn abandon(&mut self) -> impl Iterator<Item = (Request, bool)> + '_ {
         debug_assert!(!self.follows, "what is in the log is unanswered as well");
         self.own.abandon(&mut self.cursor)

@@ -27,7 +27,8 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// Writes a command in this form. Returns a request for each of its keys, of which the last one ends the operation.
+    /// Writes a command in this form. Returns a request for each of its keys, of which the last one
+    /// ends the operation.
     pub(super) fn write(
         command: &Command<'_>,
         form: Form,
@@ -46,7 +47,8 @@ impl Request {
             .chain([Request::Operation(sent)])
     }
 
-    /// Writes the question to a server whether it is still the master that it was, and what it remembers of itself.
+    /// Writes the question to a server whether it is still the master that it was, and what it
+    /// remembers of itself.
     pub(super) fn write_look(
         out: &mut Vec<u8>,
         node_key: Option<&str>,

@@ -1,5 +1,5 @@
-//! Requests in one order: the bytes of their commands until they are sent, and what the meaning of each reply depends
-//! on until it is answered.
+//! Requests in one order: the bytes of their commands until they are sent, and what the meaning of
+//! each reply depends on until it is answered.
 //!
 //! ```text
 //!               cut               answered           sent                 end
@@ -149,7 +149,8 @@ impl Requests {
         self.releases = others.releases;
     }
 
-    /// Expects nothing any more at this cursor. Yields the requests, each with whether a byte of it may have been sent.
+    /// Expects nothing any more at this cursor. Yields the requests, each with whether a byte of it
+    /// may have been sent.
     pub(super) fn abandon(
         &mut self,
         cursor: &mut Cursor,

@@ -213,7 +213,8 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
                 ],
                 "{replies}"
             );
-            // What the SET may have done all the same is undone on the same connection, without a vote.
+            // What the SET may have done all the same is undone on the same connection, without a
+            // vote.
             release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
             assert_eq!(
@@ -234,7 +235,8 @@ fn a_server_that_withholds_its_identity_may_still_vote() {
     assert_eq!(session.identity(), &ServerInfo::default());
 }
 
-/// It is asked once on each connection: by a check, in which it is known first, and behind the first look otherwise.
+/// It is asked once on each connection: by a check, in which it is known first, and behind the
+/// first look otherwise.
 #[test]
 fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
     const MEMORY: &str = "*2\r\n$4\r\nINFO\r\n$6\r\nmemory\r\n";

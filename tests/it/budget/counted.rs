@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Counts, by name. The counts of one program less another's are what the first one did in addition.
+/// Counts, by name. The counts of one program less another's are what the first one did in
+/// addition.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Instructions, by file: files of the library by their paths below `src`, all others together.
@@ -91,8 +92,8 @@ fn calls(trace: &str) -> BTreeMap<String, f64> {
     counts
 }
 
-/// The instructions in a profile, by file. Where a number is used first, its file name follows. The line after
-/// `calls=` is the cost of the callee, which is counted there.
+/// The instructions in a profile, by file. Where a number is used first, its file name follows. The
+/// line after `calls=` is the cost of the callee, which is counted there.
 fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
     let (mut names, mut counts) = (BTreeMap::new(), BTreeMap::<String, f64>::new());
     let mut file = String::new();

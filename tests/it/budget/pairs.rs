@@ -1,4 +1,5 @@
-//! Locks and unlocks, with a mutex that is kept, on one thread that never spins. `rustc` compiles it for the test.
+//! Locks and unlocks, with a mutex that is kept, on one thread that never spins. `rustc` compiles
+//! it for the test.
 //!
 //!     pairs KIND PAIRS URL...
 

@@ -1,7 +1,8 @@
 //! Builds the library as a C program links it, and compiles and runs such programs.
 //!
-//! What is missing on the machine is named, and fails the test: a compiler, an interpreter, valgrind. `tests/run`
-//! installs them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
+//! What is missing on the machine is named, and fails the test: a compiler, an interpreter,
+//! valgrind. `tests/run` installs them where it can. Sanitizers are a part of the compiler that not
+//! each has; [`has_sanitizer`] asks.
 
 use crate::support::process::eventually;
 use crate::support::server::TLS_VARIABLE;
@@ -151,8 +152,8 @@ pub(crate) fn run<S: AsRef<OsStr>>(
     Running::start(Command::new(program).args(arguments).stdin(Stdio::null())).end(LIMIT)
 }
 
-/// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time. Where servers listen by TLS, they
-/// are those of [`library_with_tls`].
+/// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time. Where servers
+/// listen by TLS, they are those of [`library_with_tls`].
 pub(crate) fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     if std::env::var_os(TLS_VARIABLE).is_some() {
@@ -170,8 +171,8 @@ pub(crate) fn library_with_tls() -> &'static Path {
 fn build(features: &str, folder: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the test that counts
-    // instructions by file.
+    // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the
+    // test that counts instructions by file.
     command.args([
         "rustc",
         "--release",
@@ -247,7 +248,8 @@ pub(crate) fn compile_with<'f>(
     program
 }
 
-/// Compiles a program in Rust, optimised, against the same build of the library, and returns its path.
+/// Compiles a program in Rust, optimised, against the same build of the library, and returns its
+/// path.
 #[track_caller]
 pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
     let programs = library().with_file_name("programs");
@@ -277,7 +279,8 @@ pub(crate) fn has_sanitizer(flag: &str) -> bool {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let programs = library().with_file_name("programs");
     std::fs::create_dir_all(&programs).unwrap();
-    // Tests ask at once, some in processes of their own: a program that a compiler still writes cannot be started.
+    // Tests ask at once, some in processes of their own: a program that a compiler still writes
+    // cannot be started.
     let name = format!(
         "empty-{}-{}",
         std::process::id(),

@@ -1,9 +1,9 @@
 //! NULL for every pointer of every function, in a program that is made from the header.
 //!
-//! Where something must stand, NULL gives `QUORUMLOCK_NULL_POINTER`, an error that names the argument, and does nothing
-//! else: outputs are left alone, and the guard, the lease and the secret that the program has are whole in the end.
-//! Where NULL is allowed, nothing happens. A function that is added to the header is tried without a change
-//! here.
+//! Where something must stand, NULL gives `QUORUMLOCK_NULL_POINTER`, an error that names the
+//! argument, and does nothing else: outputs are left alone, and the guard, the lease and the secret
+//! that the program has are whole in the end. Where NULL is allowed, nothing happens. A function
+//! that is added to the header is tried without a change here.
 
 use super::library::{compile, library, root, run};
 use crate::support::server::Server;

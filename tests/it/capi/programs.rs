@@ -1,8 +1,9 @@
-//! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
+//! Programs that go further than an example would, by themselves, under valgrind and with
+//! sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`, `read_write.c`, `fair.c`,
-//! `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the header says, and a library that is closed stays
-//! in memory; there, leaks are not looked for.
+//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`,
+//! `read_write.c`, `fair.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the
+//! header says, and a library that is closed stays in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::clients::{SOON, builder, client, take};
@@ -24,7 +25,8 @@ const STRICT: [&str; 4] = [
 ];
 /// Nothing wrong.
 const LENIENT: [&str; 2] = ["-q", "--error-exitcode=9"];
-/// How often the library is loaded for a moment: more often than a process has keys for thread-local values.
+/// How often the library is loaded for a moment: more often than a process has keys for
+/// thread-local values.
 const MOMENTS: &str = "1100";
 
 /// The program by itself, or under valgrind.
@@ -159,7 +161,8 @@ fn permits_are_mutexes_that_several_hold() {
 #[test]
 fn examples_leave_not_a_byte() {
     let servers = Server::several(3).unwrap();
-    // The first program of a deployment waits for all nodes: under valgrind, for longer than an example may.
+    // The first program of a deployment waits for all nodes: under valgrind, for longer than an
+    // example may.
     let first = Redlock::builder()
         .nodes(servers.iter().map(Server::url))
         .build()
@@ -231,13 +234,13 @@ fn a_library_that_is_closed_leaves_nothing() {
         ["-std=c99", "-ldl", "-rdynamic"],
     );
     let servers = Server::several(3).unwrap();
-    // The three are one deployment, though the program begins with the first alone: otherwise the others would have
-    // joined later, and would wait.
+    // The three are one deployment, though the program begins with the first alone: otherwise the
+    // others would have joined later, and would wait.
     client(&servers).connect(SOON).unwrap();
     let path = library().join("libquorumlock.so").display().to_string();
     let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
-    // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes
-    // longer.
+    // By its name, which has to be looked up. Not the first: only that one is used for a moment,
+    // and a look-up takes longer.
     urls[2] = urls[2].replace("127.0.0.1", "localhost");
     let said = run(
         &program,

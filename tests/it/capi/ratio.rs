@@ -1,15 +1,16 @@
 //! What the C interface costs: the same program in C and in Rust, in turns, on the same servers.
 //!
-//! A ratio is that of two runs of one round, and the median over the rounds counts. On a busy machine it says little;
-//! the figures in src/docs/operations.md are from many pairs: `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it
-//! capi::ratio -- --nocapture`.
+//! A ratio is that of two runs of one round, and the median over the rounds counts. On a busy
+//! machine it says little; the figures in src/docs/operations.md are from many pairs:
+//! `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it capi::ratio -- --nocapture`.
 
 use super::library::{STRICT, compile, compile_rust, run};
 use crate::support::server::Server;
 use std::path::Path;
 
 const ROUNDS: usize = 7;
-/// Lock and unlock pairs of each of eight threads, in each run. One thread alone makes twice as many.
+/// Lock and unlock pairs of each of eight threads, in each run. One thread alone makes twice as
+/// many.
 const PAIRS: usize = 250;
 /// Sets another number of pairs for each thread.
 const PAIRS_VARIABLE: &str = "QUORUMLOCK_TEST_PAIRS";

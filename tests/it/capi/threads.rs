@@ -1,9 +1,10 @@
-//! The library and its programs under ThreadSanitizer: every access of every thread, on both sides of the interface.
+//! The library and its programs under ThreadSanitizer: every access of every thread, on both sides
+//! of the interface.
 //!
-//! A race detector that does not see the library's own synchronisation finds races where there are none. So the library
-//! is built for it, Rust's own included. That takes a nightly compiler with its source (`rustup component add rust-src
-//! --toolchain nightly`) and minutes, so it is done when it is asked for: `cargo test --all-features --test it
-//! capi::threads -- --ignored`.
+//! A race detector that does not see the library's own synchronisation finds races where there are
+//! none. So the library is built for it, Rust's own included. That takes a nightly compiler with
+//! its source (`rustup component add rust-src --toolchain nightly`) and minutes, so it is done when
+//! it is asked for: `cargo test --all-features --test it capi::threads -- --ignored`.
 
 use super::library::{Running, STRICT, has_sanitizer, library, root};
 use crate::support::server::Server;
@@ -45,7 +46,8 @@ fn build() -> PathBuf {
 }
 
 fn compile(folder: &Path, source: &str) -> PathBuf {
-    // What the compiler of Rust calls, and an older runtime of the C compiler has under other names.
+    // What the compiler of Rust calls, and an older runtime of the C compiler has under other
+    // names.
     let names = folder.join("names.c");
     let functions = "#include <string.h>\n\
         void *__tsan_memset(void *to, int byte, size_t length) { return memset(to, byte, length); }\n\

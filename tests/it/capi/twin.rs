@@ -1,4 +1,5 @@
-//! `examples/c/workers.c` in Rust: the same work, measured in the same way. `rustc` compiles it for the tests.
+//! `examples/c/workers.c` in Rust: the same work, measured in the same way. `rustc` compiles it for
+//! the tests.
 //!
 //!     twin THREADS PAIRS URL...
 

@@ -45,7 +45,8 @@ fn every_function_of_the_header_is_wrapped() {
     .map(read);
     let functions = functions(&header);
     assert!(functions.len() > 95, "{}", functions.len());
-    // In Python, a name in quotes says what the function takes, and one behind the library calls it.
+    // In Python, a name in quotes says what the function takes, and one behind the library calls
+    // it.
     let quoted: BTreeSet<&str> = python.split('"').collect();
     for function in &functions {
         let called = [format!("_c.{function}("), format!("_c.{function},")];

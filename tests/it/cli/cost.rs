@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// How many of each are run, by turns.
 const ROUNDS: usize = 60;
 
-/// What it takes at least: connections, `SET` on all nodes, a process that runs `true`, `DEL` on all nodes.
+/// What it takes at least: connections, `SET` on all nodes, a process that runs `true`, `DEL` on
+/// all nodes.
 fn bare(deployment: &Deployment) {
     let connect = |server: &Server| TcpStream::connect(server.address()).unwrap();
     let mut nodes: Vec<TcpStream> = deployment.servers.iter().map(connect).collect();
@@ -45,7 +46,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Where the machine is busy, the processes of a run wait for each other. Debug builds say little of what users run.
+/// Where the machine is busy, the processes of a run wait for each other. Debug builds say little
+/// of what users run.
 const MOST: f64 = if cfg!(debug_assertions) { 20.0 } else { 8.0 };
 
 #[test]

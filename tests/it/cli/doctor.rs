@@ -44,7 +44,8 @@ fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
         "{}",
         ended.out
     );
-    // Each node has answered an attempt and a release of each pair. One that is slow for a moment is asked less.
+    // Each node has answered an attempt and a release of each pair. One that is slow for a moment
+    // is asked less.
     let has_asked_each = (0..3).any(|_| {
         let json = doctor(&urls, &["--json"]);
         assert!(

@@ -1,4 +1,5 @@
-//! Text of servers, keys and names reaches no terminal as it is, and no number of a server is trusted.
+//! Text of servers, keys and names reaches no terminal as it is, and no number of a server is
+//! trusted.
 
 use super::deployment::{Deployment, Ended, run, tool};
 use super::terminals::on_terminal;

@@ -1,4 +1,5 @@
-//! `nodes`, `show`, `ls`, `break` and `bench`. [`scans`] is about `scan`, [`read_write`] about read-write locks.
+//! `nodes`, `show`, `ls`, `break` and `bench`. [`scans`] is about `scan`, [`read_write`] about
+//! read-write locks.
 
 mod read_write;
 mod scans;

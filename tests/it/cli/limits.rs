@@ -119,7 +119,8 @@ fn ends(words: &[&str], url: &str) -> Option<Ended> {
 
 #[test]
 fn a_scan_that_does_not_end_is_given_up() {
-    // Another place each time: without a key, and with many, because a limit of parts alone is no limit of keys.
+    // Another place each time: without a key, and with many, because a limit of parts alone is no
+    // limit of keys.
     for count in [0, 500] {
         let mut step = 0;
         let fake = Fake::on_command(move |command| {

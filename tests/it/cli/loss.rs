@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// Programs that run at the same time.
 const AT_ONCE: usize = 10;
-/// What the command does: it ignores SIGTERM, and writes the time since the machine was started, over and over.
+/// What the command does: it ignores SIGTERM, and writes the time since the machine was started,
+/// over and over.
 pub(super) const STUBBORN: &str = "import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
@@ -23,8 +24,8 @@ while True:
     time.sleep(0.0005)
 ";
 
-/// A machine that stands still for longer than this can keep no promise: longer than a part of the time between SIGKILL
-/// and the end of the lease.
+/// A machine that stands still for longer than this can keep no promise: longer than a part of the
+/// time between SIGKILL and the end of the lease.
 const LONGEST_PAUSE_US: u64 = 100_000;
 
 /// A thread that notices when the machine stands still: a host that takes the processor away, say.
@@ -139,7 +140,8 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
         let start = |number| start(&deployment, &folder, number, &command);
         let mut runs: Vec<Run> = (0..AT_ONCE).map(start).collect();
         let are_running = || {
-            // On a machine that is very busy, a lock may be lost before its command has begun: another try.
+            // On a machine that is very busy, a lock may be lost before its command has begun:
+            // another try.
             for (number, run) in runs.iter_mut().enumerate() {
                 if run.tool.try_wait().unwrap().is_some() {
                     let _ = fs::remove_file(&run.stamp);
@@ -273,7 +275,8 @@ fn a_program_that_is_killed_takes_its_command_along() {
         let last = last_sign(&stamp);
         thread::sleep(Duration::from_millis(300));
         assert_eq!(last, last_sign(&stamp), "it still runs");
-        // On a machine that is very busy, it may take long until a program that is killed gets the time to end.
+        // On a machine that is very busy, it may take long until a program that is killed gets the
+        // time to end.
         assert!(
             last < gone + 20_000,
             "alive {} µs after the end of the program",

@@ -1,5 +1,5 @@
-//! Locks of other libraries, and keys that are no lock at all: what the nodes hold, as `show`, `ls`, `break` and
-//! `run -n` report it.
+//! Locks of other libraries, and keys that are no lock at all: what the nodes hold, as `show`,
+//! `ls`, `break` and `run -n` report it.
 
 use super::deployment::{Deployment, run};
 use crate::support::server::Answer;

@@ -1,4 +1,5 @@
-//! No output shows a password or a whole token, and the command does not find them in its environment.
+//! No output shows a password or a whole token, and the command does not find them in its
+//! environment.
 
 use super::deployment::{Ended, folder, run, tool};
 use crate::support::server::Server;

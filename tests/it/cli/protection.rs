@@ -1,5 +1,6 @@
-//! Restart protection as `nodes` and `doctor` show it: since when each node votes, why not, and until when; what the
-//! deployment guarantees; and what the restart policies mean, as the manual says it.
+//! Restart protection as `nodes` and `doctor` show it: since when each node votes, why not, and
+//! until when; what the deployment guarantees; and what the restart policies mean, as the manual
+//! says it.
 
 use super::deployment::{Deployment, Ended, run};
 use crate::incarnations::NO_LONGER_NEW;

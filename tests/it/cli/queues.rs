@@ -328,7 +328,8 @@ fn a_user_without_the_right_to_queues_sees_the_lock() {
     }
 }
 
-/// Programs that wait for a lock, and for a read-write lock, are shown as such until they have it or give up.
+/// Programs that wait for a lock, and for a read-write lock, are shown as such until they have it
+/// or give up.
 #[test]
 fn programs_that_wait_are_shown() {
     let deployment = Deployment::of(3);

@@ -1,4 +1,5 @@
-//! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find with it.
+//! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find
+//! with it.
 
 use super::deployment::{Deployment, Ended, run};
 use crate::support::capable::has_users;
@@ -10,7 +11,8 @@ use std::thread;
 /// How many servers are asked at once.
 const THREADS: usize = 4;
 
-/// The words of the rule in the manual for locks of all kinds of `orders/…`, behind the user's name.
+/// The words of the rule in the manual for locks of all kinds of `orders/…`, behind the user's
+/// name.
 fn rule() -> Vec<String> {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/operations.md"))

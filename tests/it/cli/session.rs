@@ -1,4 +1,5 @@
-//! The session that README.md shows is one that can be had: its commands are run, and print what stands there.
+//! The session that README.md shows is one that can be had: its commands are run, and print what
+//! stands there.
 
 use super::deployment::{Deployment, run, wait};
 use crate::support::capable::has_users;
@@ -29,8 +30,8 @@ fn session() -> Vec<(String, Vec<String>)> {
     commands
 }
 
-/// A line without what differs from one run to the next: times and counts are `#`, and run ids and tokens have no
-/// digits. Counts of nodes, as `2/3`, and addresses are the same in each run.
+/// A line without what differs from one run to the next: times and counts are `#`, and run ids and
+/// tokens have no digits. Counts of nodes, as `2/3`, and addresses are the same in each run.
 fn shape(line: &str) -> String {
     let mut shape: Vec<String> = Vec::new();
     for word in line.split_whitespace() {

@@ -29,7 +29,8 @@ fn times(limit: u64) -> impl Iterator<Item = Duration> {
     })
 }
 
-/// One program that gets SIGTERM after a while: whether its command started, and whether that was a fault.
+/// One program that gets SIGTERM after a while: whether its command started, and whether that was a
+/// fault.
 fn terminated(
     deployment: &Deployment,
     folder: &Path,
@@ -272,7 +273,8 @@ fn nothing_is_signalled_after_it_was_reaped() {
             }
         };
         assert_eq!(code, Some(3));
-        // The one that opens the gate is always there. How many more arrive apart, the machine decides.
+        // The one that opens the gate is always there. How many more arrive apart, the machine
+        // decides.
         assert!(
             fs::metadata(path("signals")).unwrap().len() >= 1,
             "no signal was looked at"

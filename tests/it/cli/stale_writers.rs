@@ -1,5 +1,5 @@
-//! A program that is stopped past its lease cannot end its command: the resource must refuse the late write, by the
-//! fence. With `--fenced` a database does, without it does not.
+//! A program that is stopped past its lease cannot end its command: the resource must refuse the
+//! late write, by the fence. With `--fenced` a database does, without it does not.
 
 use super::deployment::{Deployment, folder, wait};
 use crate::support::process::eventually;
@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A writer: waits for a file if one is named, then writes its name with its fence, unless a greater one was seen.
+/// A writer: waits for a file if one is named, then writes its name with its fence, unless a
+/// greater one was seen.
 const WRITER: &str = "import os, sqlite3, sys, time
 database, name, begun, go = sys.argv[1:5]
 open(begun, 'w').close()

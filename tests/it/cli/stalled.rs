@@ -1,5 +1,5 @@
-//! A reader of what `run` writes has stalled: a pipe is full, or a terminal shows nothing after Ctrl-S. `run` extends
-//! its lock, ends its command in time and ends.
+//! A reader of what `run` writes has stalled: a pipe is full, or a terminal shows nothing after
+//! Ctrl-S. `run` extends its lock, ends its command in time and ends.
 
 use super::deployment::{Deployment, boot_time_us, folder, run};
 use super::loss::{STUBBORN, last_sign};
@@ -58,7 +58,8 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Extends when what it writes to stalls, and the command is gone before its lease ends when the nodes hang.
+/// Extends when what it writes to stalls, and the command is gone before its lease ends when the
+/// nodes hang.
 fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), options: &[&str]) {
     let deployment = Deployment::of(3);
     let stamp = folder().join("stamp");

@@ -1,4 +1,5 @@
-//! Programs and commands that are stopped: by Ctrl-Z and other signals of job control, and by SIGSTOP.
+//! Programs and commands that are stopped: by Ctrl-Z and other signals of job control, and by
+//! SIGSTOP.
 
 use super::deployment::{Deployment, boot_time_us, folder, rounds, with_signals};
 use super::loss::{STUBBORN, last_sign};
@@ -83,7 +84,8 @@ fn is_stopped(pid: u32) -> bool {
         .is_some_and(|rest| rest.trim_start().starts_with('T'))
 }
 
-/// A program in a process group of its own, as a shell starts it, whose command writes the time to a file.
+/// A program in a process group of its own, as a shell starts it, whose command writes the time to
+/// a file.
 fn job(deployment: &Deployment, options: &[&str], stamp: &Path) -> Running {
     let script = format!("{DEAF}{STUBBORN}");
     let command = ["a", "--", "python3", "-c", &script, stamp.to_str().unwrap()];
@@ -211,7 +213,8 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
                 tool.process_group(0);
                 tool
             });
-            // At the start, while the lock is taken, at the gate, while the command runs, at its end.
+            // At the start, while the lock is taken, at the gate, while the command runs, at its
+            // end.
             thread::sleep(Duration::from_millis(
                 (batch * AT_ONCE + index) as u64 * 7 % 120,
             ));

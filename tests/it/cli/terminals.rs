@@ -1,4 +1,5 @@
-//! A line of progress on a terminal, for what takes longer than a second; and none where there is no terminal.
+//! A line of progress on a terminal, for what takes longer than a second; and none where there is
+//! no terminal.
 
 use super::deployment::{Deployment, Ended, run};
 use crate::support::process::eventually;

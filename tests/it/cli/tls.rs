@@ -88,7 +88,8 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
                 ended.all()
             );
         }
-        // While it is held: shown, and broken. The last node may still be at its handshake when a majority grants.
+        // While it is held: shown, and broken. The last node may still be at its handshake when a
+        // majority grants.
         for (words, expected, code) in [
             (&["ls"][..], "held", Some(0)),
             (&["show", "held"], "by a majority", Some(0)),

@@ -1,4 +1,5 @@
-//! Out of memory, as a replica, and when it is promoted, the embedded node answers as a real server does.
+//! Out of memory, as a replica, and when it is promoted, the embedded node answers as a real server
+//! does.
 
 use super::requests::{LONG, notes, requests, requests_for_sets, token};
 use super::{Raw, pairs, same_answers, say_once};

@@ -1,5 +1,6 @@
-//! Each script leaves a real server and the embedded node the same, for any requests in any order: the same replies,
-//! messages, keys and queues. The node has the scripts written out in Rust, so this compares them with the Lua.
+//! Each script leaves a real server and the embedded node the same, for any requests in any order:
+//! the same replies, messages, keys and queues. The node has the scripts written out in Rust, so
+//! this compares them with the Lua.
 
 use super::sequence::{Kind, Sequence, channel};
 use super::{Raw, in_short, pairs, without_remaining};
@@ -66,8 +67,8 @@ impl Side {
     }
 }
 
-/// Without what differs between two nodes that are asked one after the other: times, and tickets and numbers that are
-/// the time.
+/// Without what differs between two nodes that are asked one after the other: times, and tickets
+/// and numbers that are the time.
 fn without_time(text: &str) -> String {
     let mut words = Vec::new();
     for word in text.split_inclusive([' ', ':', '\n']) {

@@ -139,7 +139,8 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
         .to_vec()
 }
 
-/// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
+/// The life of a fenced lock. Times that count from the server's clock would differ, and are left
+/// out.
 fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
     let rows = [
         "f extend OURS LONG LONG",
@@ -169,12 +170,14 @@ fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
         "f release OURS - - LONG",
         "f acquire OURS LONG LONG 1",
         "f release OURS - - LONG",
-        // "k" holds the value of a plain lock: nothing, or the token of one that could not be released.
+        // "k" holds the value of a plain lock: nothing, or the token of one that could not be
+        // released.
         "k acquire OURS LONG LONG 3",
         "k extend OURS LONG LONG",
         "k raise OURS 9 LONG",
         "k release OURS - - LONG",
-        // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
+        // No time at all: it is held through this millisecond, and perhaps not when it is asked for
+        // again.
         "short acquire OURS 0 LONG 3",
     ];
     let word = |word: &str| match word {
@@ -187,7 +190,8 @@ fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
     rows.map(|row| row.split(' ').map(word).collect()).to_vec()
 }
 
-/// Requests to store what a node remembers of itself. The time is given: the two are not asked in the same moment.
+/// Requests to store what a node remembers of itself. The time is given: the two are not asked in
+/// the same moment.
 pub(super) fn notes() -> Vec<Vec<String>> {
     // The embedded node's clock has milliseconds.
     let now = SystemTime::now()

@@ -29,7 +29,8 @@ pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
     panic!("not within {limit:?}: {taken:?}");
 }
 
-/// Releases what is held, and gives how long it takes until another client, which waits already, has the lock.
+/// Releases what is held, and gives how long it takes until another client, which waits already,
+/// has the lock.
 fn time_to_pass(
     waiter: &Redlock,
     servers: &[&Server],
@@ -55,7 +56,8 @@ fn time_to_pass(
     })
 }
 
-/// Programs that wait until they are killed, by clients of this builder. Each has its entry on all servers.
+/// Programs that wait until they are killed, by clients of this builder. Each has its entry on all
+/// servers.
 fn children(number: usize, builder: &Builder, servers: &[&Server]) -> Vec<Child> {
     let wait = |number| {
         let child = Child::fork(End::Vanish, |_| {
@@ -108,7 +110,8 @@ fn stopped_programs_in_front_cost_two_challenges_at_most() {
                     let held = take(&fair(&client(&servers)));
                     let builder = builder(&servers).place_lease(PLACE_LEASE);
                     let children = children(stopped, &builder, &all);
-                    // One that goes on once more is served before it is killed: it does not wait any longer then.
+                    // One that goes on once more is served before it is killed: it does not wait
+                    // any longer then.
                     let took =
                         time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
                             children.iter().for_each(Child::stop);
@@ -220,7 +223,8 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
     }
 }
 
-/// It would have the lock of fewer nodes than a quorum again and again, and its connections make it look alive.
+/// It would have the lock of fewer nodes than a quorum again and again, and its connections make it
+/// look alive.
 #[test]
 fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     let servers = Server::several(3).unwrap();
@@ -260,8 +264,8 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     });
 }
 
-/// A node that is free grants, and a grant that is undone leaves the ticket. Without it there, the order would hang on
-/// those that are left.
+/// A node that is free grants, and a grant that is undone leaves the ticket. Without it there, the
+/// order would hang on those that are left.
 #[test]
 fn a_call_that_waits_has_its_entry_on_nodes_that_were_free_as_well() {
     let servers = Server::several(5).unwrap();

@@ -1,5 +1,5 @@
-//! Programs of several threads that want one lock over and over, and what is judged of it by the clock that all
-//! processes share.
+//! Programs of several threads that want one lock over and over, and what is judged of it by the
+//! clock that all processes share.
 
 use crate::clients::SOON;
 use crate::storm::{Log, Stay, Story, judge, now};
@@ -34,7 +34,8 @@ struct Lost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) program: usize,
-    /// Before the call's first attempt: no thread of the program that came before has released the lock yet.
+    /// Before the call's first attempt: no thread of the program that came before has released the
+    /// lock yet.
     pub(crate) begun: u64,
     /// Since when a quorum of nodes had the ticket of the call, to its end; or never.
     pub(crate) settled: Option<u64>,
@@ -69,8 +70,8 @@ fn keep_lost(event: &Event) {
 }
 
 impl Game {
-    /// Lets programs compete, one for each builder, while something else is done. Gives the turns of these and of all
-    /// other programs that write into the directory, which is empty at first.
+    /// Lets programs compete, one for each builder, while something else is done. Gives the turns
+    /// of these and of all other programs that write into the directory, which is empty at first.
     pub(crate) fn play(
         self,
         builders: &[Builder],
@@ -135,8 +136,8 @@ impl Game {
                 .unwrap_or(0);
             thread::sleep(self.held);
             let until = now();
-            // The lease may have ended while the process did not run. What is noted is noted before the release: the
-            // thread behind begins after it.
+            // The lease may have ended while the process did not run. What is noted is noted before
+            // the release: the thread behind begins after it.
             if !guard.remaining().is_zero() {
                 log.done(Stay {
                     process,
@@ -150,9 +151,10 @@ impl Game {
         }
     }
 
-    /// Since when a call had its ticket on a quorum of nodes, to its end. The first attempt that a quorum has refused
-    /// fixes it, and one command stores it where nodes have another one. Behind an attempt that too few nodes have
-    /// answered, another one asks for a ticket, if there was none, and stores it again.
+    /// Since when a call had its ticket on a quorum of nodes, to its end. The first attempt that a
+    /// quorum has refused fixes it, and one command stores it where nodes have another one. Behind
+    /// an attempt that too few nodes have answered, another one asks for a ticket, if there was
+    /// none, and stores it again.
     fn settled(self, lost: &[Lost]) -> Option<u64> {
         let cut = lost
             .iter()
@@ -194,7 +196,8 @@ fn turns(directory: &Path) -> Vec<Turn> {
     story.done.into_iter().map(turn).collect()
 }
 
-/// The pairs of which the second one had its ticket when the first one began, and the first one had the lock before it.
+/// The pairs of which the second one had its ticket when the first one began, and the first one had
+/// the lock before it.
 pub(crate) fn overtakes(turns: &[Turn]) -> Vec<(Turn, Turn)> {
     let mut found = Vec::new();
     for (index, &early) in turns.iter().enumerate() {

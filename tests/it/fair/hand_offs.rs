@@ -1,5 +1,6 @@
-//! Hand-offs of fair locks that none of the waiting programs may miss: each of them would be made up for only when a
-//! call asks unasked, after `place_lease`, which takes longer here than these tests do.
+//! Hand-offs of fair locks that none of the waiting programs may miss: each of them would be made
+//! up for only when a call asks unasked, after `place_lease`, which takes longer here than these
+//! tests do.
 
 use super::{fair, no_entry_stays, order_of, places};
 use crate::clients::{SOON, client, long_lock, take, value};
@@ -25,8 +26,8 @@ fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
     builder.place_lease(SOON * 60).build().unwrap()
 }
 
-/// Lets a program wait until it is subscribed, and has its entry on each server, and then frees the lock. Returns how
-/// long the program waits from then on.
+/// Lets a program wait until it is subscribed, and has its entry on each server, and then frees the
+/// lock. Returns how long the program waits from then on.
 pub(super) fn time_to_notice<K: Kind>(
     lock: fn(&Redlock) -> Mutex<K>,
     servers: &[Server],
@@ -58,7 +59,8 @@ pub(super) fn time_to_notice<K: Kind>(
     })
 }
 
-/// Each of several calls may have got one node. While that is so, the first one is refused everywhere.
+/// Each of several calls may have got one node. While that is so, the first one is refused
+/// everywhere.
 #[test]
 fn an_attempt_that_is_undone_tells_the_first_one() {
     let servers = Server::several(3).unwrap();
@@ -101,7 +103,8 @@ fn an_attempt_that_is_undone_tells_the_first_one() {
     no_entry_stays(&servers);
 }
 
-/// What frees the lock without a word leaves it to the next call that waits. One that does not wait tells no other.
+/// What frees the lock without a word leaves it to the next call that waits. One that does not wait
+/// tells no other.
 #[test]
 fn a_call_that_is_refused_because_of_another_one_tells_that() {
     for is_fenced in [false, true] {
@@ -235,7 +238,8 @@ fn a_call_that_gives_up_when_the_lock_is_free_tells_the_next_one() {
     no_entry_stays(&servers);
 }
 
-/// A program has one place in the order, and each of its threads gets a new one when the thread before it is done.
+/// A program has one place in the order, and each of its threads gets a new one when the thread
+/// before it is done.
 #[test]
 fn a_thread_behind_another_one_of_its_program_is_behind_the_programs_that_waited_already() {
     let servers = Server::several(3).unwrap();

@@ -1,8 +1,9 @@
-//! Fair locks in storms: programs queue up, over and over, while waiters are killed, nodes hang or forget what they
-//! have, and the network falls apart.
+//! Fair locks in storms: programs queue up, over and over, while waiters are killed, nodes hang or
+//! forget what they have, and the network falls apart.
 //!
-//! What is judged is what the programs write down, by the one clock of the machine: no two have the lock at once, and
-//! none that begins when another one has its ticket on a quorum of nodes acquires it before that one.
+//! What is judged is what the programs write down, by the one clock of the machine: no two have the
+//! lock at once, and none that begins when another one has its ticket on a quorum of nodes acquires
+//! it before that one.
 //!
 //! The runs are short by default. `QUORUMLOCK_FAIR_STORM_SECONDS` makes them longer.
 
@@ -37,8 +38,8 @@ const KILLED_EVERY: Duration = Duration::from_millis(100);
 const VICTIMS: usize = 5;
 const WAYS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
-/// Plays games for as long as the variable says, each up to three times: the machine may stand still. The parameter
-/// says how long a game lasts, and the result whether it was a good one.
+/// Plays games for as long as the variable says, each up to three times: the machine may stand
+/// still. The parameter says how long a game lasts, and the result whether it was a good one.
 fn for_a_while(default: u64, mut is_good: impl FnMut(u64) -> bool) {
     let seconds = std::env::var("QUORUMLOCK_FAIR_STORM_SECONDS")
         .ok()
@@ -76,7 +77,8 @@ fn figures(turns: &[Turn]) -> Figures {
     figures
 }
 
-/// Whether most calls of a game were settled, so that they could be judged, and no more of them overtaken than that.
+/// Whether most calls of a game were settled, so that they could be judged, and no more of them
+/// overtaken than that.
 fn are_in_order(figures: &Figures, overtakes: usize) -> bool {
     figures.settled * 2 > figures.acquisitions && figures.overtakes <= overtakes
 }
@@ -118,7 +120,8 @@ fn waiters_killed_all_the_time_cost_the_others_little() {
                 // The next release removes those that are dead.
                 let client = builder.clone().build().unwrap();
                 no_entry_stays_behind(&servers, || drop(fair(&client).lock().unwrap().unlock()));
-                // One that is killed may have the lock, or the turn. All the others that are dead cost a message each.
+                // One that is killed may have the lock, or the turn. All the others that are dead
+                // cost a message each.
                 let longest = TTL * 2 + LATE;
                 let is_late = |turn: &&Turn| turn.had - turn.begun > longest.as_nanos() as u64;
                 let late = turns.iter().filter(is_late).count();
@@ -149,8 +152,9 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
                         lost.restart().or_else(|_| lost.wait_ready()).unwrap();
                         thread::sleep(TTL / 2);
                         servers[hung].resume().unwrap();
-                        // The node counts again after a time to live. Those that wait store their tickets there again
-                        // when they are subscribed again: before the next one forgets.
+                        // The node counts again after a time to live. Those that wait store their
+                        // tickets there again when they are subscribed again: before the next one
+                        // forgets.
                         thread::sleep(PLACE_LEASE * 2);
                         hung = (hung + 1) % SERVERS;
                     }
@@ -166,8 +170,8 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
     );
 }
 
-/// Proxies before some servers, in a process of their own, since this one must not have threads when it forks. It cuts
-/// them off and connects them again when it is let continue.
+/// Proxies before some servers, in a process of their own, since this one must not have threads
+/// when it forks. It cuts them off and connects them again when it is let continue.
 fn proxies(servers: &[Server]) -> (Child, Vec<String>) {
     let mut child = Child::fork(End::Vanish, |parent| {
         let proxies: Vec<Proxy> = servers
@@ -254,8 +258,9 @@ fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
                 let longest_pause = pauses.max().unwrap_or_default();
                 println!("longest time without a turn: {longest_pause:?}");
                 let go_on = cut[1] > 0 && after[0] > 0;
-                // Those that are cut off are challenged, and the lock of one that has released it on its side only ends.
-                // All that are behind those store their tickets again after a challenge, and not at once.
+                // Those that are cut off are challenged, and the lock of one that has released it
+                // on its side only ends. All that are behind those store their tickets again after
+                // a challenge, and not at once.
                 are_in_order(&figures(&turns), PROGRAMS)
                     && go_on
                     && cut[0] == 0

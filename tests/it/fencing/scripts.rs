@@ -1,4 +1,5 @@
-//! The script of fenced locks: how it is called, where it cannot run, and what it leaves alone or refuses.
+//! The script of fenced locks: how it is called, where it cannot run, and what it leaves alone or
+//! refuses.
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
@@ -167,8 +168,8 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
 
 #[test]
 fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
-    // A server that has forgotten the script when the second attempt comes and keeps it waiting. When the release
-    // comes, another client has loaded the script again.
+    // A server that has forgotten the script when the second attempt comes and keeps it waiting.
+    // When the release comes, another client has loaded the script again.
     let is_script = |command: &[String], name: &str, deed: &str| {
         command.first().is_some_and(|word| word == name)
             && command.get(4).is_some_and(|word| word == deed)

@@ -1,4 +1,5 @@
-//! The label in the value of a fenced lock: every script accepts it, and each keeps it but for an acquisition.
+//! The label in the value of a fenced lock: every script accepts it, and each keeps it but for an
+//! acquisition.
 
 use crate::clients::{SOON, address_of, client_of, long_lock, take, value};
 use crate::support::process::eventually;
@@ -60,8 +61,8 @@ fn servers() -> Vec<Server> {
         .collect()
 }
 
-/// Two clients in turn, each with its text of the script and its signature: each sees what the other one holds, and
-/// takes over what the other one has left.
+/// Two clients in turn, each with its text of the script and its signature: each sees what the
+/// other one holds, and takes over what the other one has left.
 fn alternate(server: &Server, sides: [(&str, &str); 2]) {
     for round in 0..4 {
         let [(text, owner), (other_text, other)] = [sides[round % 2], sides[(round + 1) % 2]];
@@ -117,7 +118,8 @@ fn scripts_with_and_without_labels_share_a_lock() {
 
 #[test]
 fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
-    // Held by a token with a label that this client does not know, free with one, and held by the lease of its own.
+    // Held by a token with a label that this client does not know, free with one, and held by the
+    // lease of its own.
     for server in servers() {
         let mutex = long_lock(&client_of([server.url()]), "k").fenced();
         assert_eq!(

@@ -1,7 +1,8 @@
-//! Labelled locks beside other libraries: each excludes the other, and neither releases or extends what is not its own.
+//! Labelled locks beside other libraries: each excludes the other, and neither releases or extends
+//! what is not its own.
 //!
-//! A library is here by what it sends: `SET NX PX`, or a script that sets the key unless it exists; scripts that
-//! compare the whole value, and then delete the key or set its expiry.
+//! A library is here by what it sends: `SET NX PX`, or a script that sets the key unless it exists;
+//! scripts that compare the whole value, and then delete the key or set its expiry.
 
 use crate::clients::{LONG_TTL, SOON, builder, left, long_lock, take, value};
 use crate::support::process::eventually;

@@ -1,7 +1,8 @@
-//! 64 threads, 10 locks, five real servers that hang and are killed, cancellations and limits at random: when all has
-//! ended, the counters equal what the threads wrote down, to the last call.
+//! 64 threads, 10 locks, five real servers that hang and are killed, cancellations and limits at
+//! random: when all has ended, the counters equal what the threads wrote down, to the last call.
 //!
-//! `QUORUMLOCK_BOOKS_SECONDS` makes the run longer, `QUORUMLOCK_BOOKS_SEED` repeats its choices, if not their timing.
+//! `QUORUMLOCK_BOOKS_SECONDS` makes the run longer, `QUORUMLOCK_BOOKS_SEED` repeats its choices, if
+//! not their timing.
 
 use super::shown;
 use crate::clients::{SOON, calling};

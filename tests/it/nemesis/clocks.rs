@@ -1,8 +1,9 @@
 //! The wall clocks of servers, each of which can be stepped.
 //!
-//! A server is started with a small library in front of its C library (`clock.c`), which adds to the time what stands
-//! in a file of the server's directory. A server that was not linked with a C library of its own, or that asks the
-//! kernel by itself, does not feel it: [`Clocks::are_felt`] finds out.
+//! A server is started with a small library in front of its C library (`clock.c`), which adds to
+//! the time what stands in a file of the server's directory. A server that was not linked with a C
+//! library of its own, or that asks the kernel by itself, does not feel it: [`Clocks::are_felt`]
+//! finds out.
 
 use crate::support::preload;
 use crate::support::server::{Answer, Plan, Server};

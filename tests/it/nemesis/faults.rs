@@ -1,9 +1,10 @@
 //! The faults that are injected into servers, connections and clients, and how each ends.
 //!
-//! Clients reach each server through a proxy, so that a connection can fail while its server works. A strike injects
-//! one fault and waits for its end; in a third of the strikes, another server hangs from before it until after it. All
-//! kinds of faults happen in an order drawn at random, then again in another. Most of the time at most a minority is
-//! impaired, so that the lock can be had. [`super`] says what keeps a strike within the bounds.
+//! Clients reach each server through a proxy, so that a connection can fail while its server works.
+//! A strike injects one fault and waits for its end; in a third of the strikes, another server
+//! hangs from before it until after it. All kinds of faults happen in an order drawn at random,
+//! then again in another. Most of the time at most a minority is impaired, so that the lock can be
+//! had. [`super`] says what keeps a strike within the bounds.
 
 use super::clocks::Clocks;
 use super::flood::flood;
@@ -20,8 +21,8 @@ use std::time::Duration;
 
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
-/// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at
-/// once.
+/// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though
+/// another follow at once.
 const SMALL_STEP: Duration = Duration::from_millis(9);
 
 /// Servers, proxies and clients, and the faults that are injected into them.
@@ -130,7 +131,8 @@ impl Nemesis {
             history: Vec::new(),
             flood_answers: 0,
         };
-        // No client counts a server that has not been up for that long; servers report their uptime in whole seconds.
+        // No client counts a server that has not been up for that long; servers report their uptime
+        // in whole seconds.
         thread::sleep(FORGOTTEN + Duration::from_secs(1));
         (0..workers).for_each(|_| nemesis.storm.workers.start());
         nemesis
@@ -179,7 +181,8 @@ impl Nemesis {
         }
     }
 
-    /// Ends the clients, which must have nothing to complain of, and says how many were killed before.
+    /// Ends the clients, which must have nothing to complain of, and says how many were killed
+    /// before.
     pub(crate) fn stop(&mut self) -> usize {
         self.storm.workers.end()
     }
@@ -196,7 +199,8 @@ impl Nemesis {
         &self.history
     }
 
-    /// Whether this can happen here: not every machine lets packets be dropped, not every server feels its clock.
+    /// Whether this can happen here: not every machine lets packets be dropped, not every server
+    /// feels its clock.
     pub(crate) fn can(&self, name: &str) -> bool {
         match name {
             "packets dropped" => self.packets.is_some(),
@@ -276,7 +280,8 @@ impl Nemesis {
         self.storm.servers[victim].restart().unwrap();
     }
 
-    /// The holder has the lock at three servers. One of them forgets it, and there are three without it.
+    /// The holder has the lock at three servers. One of them forgets it, and there are three
+    /// without it.
     fn forget_what_is_needed(&mut self) {
         let victims = self.some(3);
         for &index in &victims[..2] {

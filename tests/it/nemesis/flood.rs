@@ -1,7 +1,8 @@
-//! Other clients that keep a server busy: they send more than it can do, in pipelines, until their time is over.
+//! Other clients that keep a server busy: they send more than it can do, in pipelines, until their
+//! time is over.
 //!
-//! Each waits for the answers to one batch before it sends the next, so that the flood ends when it is to end and does
-//! not run on from what has piled up.
+//! Each waits for the answers to one batch before it sends the next, so that the flood ends when it
+//! is to end and does not run on from what has piled up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 4;
-/// Commands of a batch: scripts that only take time, and values that only take space, and that for a moment.
+/// Commands of a batch: scripts that only take time, and values that only take space, and that for
+/// a moment.
 const SCRIPTS: usize = 10;
 const VALUES: usize = 100;
 

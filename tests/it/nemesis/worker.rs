@@ -1,13 +1,15 @@
-//! A client process: threads that take the lock in every way there is, and increment a number that nothing else
-//! protects.
+//! A client process: threads that take the lock in every way there is, and increment a number that
+//! nothing else protects.
 //!
-//! A thread looks at the time that is left to it, writes the number, and logs what it did. Now and then it takes longer
-//! than the lock's time to live: some threads rely on a watchdog for that or on an extension by hand, the others on
-//! what the guard says is left. Now and then the lock changes hands between two clients.
+//! A thread looks at the time that is left to it, writes the number, and logs what it did. Now and
+//! then it takes longer than the lock's time to live: some threads rely on a watchdog for that or
+//! on an extension by hand, the others on what the guard says is left. Now and then the lock
+//! changes hands between two clients.
 //!
-//! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is
-//! there for. It can be paused for longer than a lease at any time but between the look and the write, because no lock
-//! survives that there: [`freeze`] asks for it, and a thread of the process chooses the moment.
+//! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]):
+//! that is what it is there for. It can be paused for longer than a lease at any time but between
+//! the look and the write, because no lock survives that there: [`freeze`] asks for it, and a
+//! thread of the process chooses the moment.
 
 use crate::clients::calling;
 use crate::storm::{Counter, Log, Random, Stay, Worker, now};
@@ -26,8 +28,8 @@ use std::time::Duration;
 pub(crate) const RESOURCE: &str = "the number";
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 pub(crate) const THREADS: usize = 3;
-/// A thread with less time left does not write: far more than a write takes on a busy machine, or in a process that is
-/// paused for [`SHORT_PAUSE`].
+/// A thread with less time left does not write: far more than a write takes on a busy machine, or
+/// in a process that is paused for [`SHORT_PAUSE`].
 const NEEDED: Duration = Duration::from_millis(700);
 /// The longest pause that can be survived between a look at the time and the write.
 pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(250);
@@ -37,7 +39,8 @@ const REPORT_DELAY: Duration = Duration::from_secs(5);
 /// The number of the process that took the lock last.
 const HOLDER: &str = "holder";
 
-/// Asks a process to stop itself where a long pause does no harm. It has when the file is gone and the process stands.
+/// Asks a process to stop itself where a long pause does no harm. It has when the file is gone and
+/// the process stands.
 pub(crate) fn freeze(number: usize, directory: &Path) {
     fs::write(freezing(number, directory), "").expect("a writable directory");
 }
@@ -152,8 +155,8 @@ impl Thread<'_> {
         });
     }
 
-    /// Increments the number, having relied on the lock since then. False, and nothing is done, when too little time
-    /// is left.
+    /// Increments the number, having relied on the lock since then. False, and nothing is done,
+    /// when too little time is left.
     fn update(&mut self, guard: &MutexGuard, since: &mut u64) -> bool {
         let value = self.counter.read() + 1;
         thread::sleep(self.random.up_to(Duration::from_millis(3)));

@@ -12,10 +12,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Buckets of a class whose calls take longer than a second: the rule fires for it, and must fire for no other.
+/// Buckets of a class whose calls take longer than a second: the rule fires for it, and must fire
+/// for no other.
 const SLOW: [(&str, &str); 3] = [("1", "0x30"), ("2.5", "0+60x30"), ("+Inf", "0+60x30")];
 
-/// What happens before each scrape but the first: outcomes that were never seen before, and classes.
+/// What happens before each scrape but the first: outcomes that were never seen before, and
+/// classes.
 const STEPS: [fn(&Redlock); 8] = [
     |client| {
         take(&long_lock(client, "orders/1"))
@@ -86,7 +88,8 @@ fn series(sample: &Sample) -> String {
     )
 }
 
-/// A file of tests: each scrape a minute after the one before, and then the last one again and again.
+/// A file of tests: each scrape a minute after the one before, and then the last one again and
+/// again.
 fn rule_tests(scrapes: &[Exposition]) -> String {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (minute, scrape) in scrapes.iter().enumerate() {
@@ -154,7 +157,8 @@ fn an_outcome_or_a_class_that_occurs_late_raises_no_alert() {
     }
 }
 
-/// A bucket that exists from one scrape on, beside one that existed before, is an increase of the second alone.
+/// A bucket that exists from one scrape on, beside one that existed before, is an increase of the
+/// second alone.
 #[test]
 fn every_histogram_has_all_of_its_buckets_from_the_beginning() {
     for scrape in scrapes() {

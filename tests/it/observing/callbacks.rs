@@ -21,7 +21,8 @@ fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
     )
 }
 
-/// Causes every event that a client without restart protection can report, and checks the result of each call.
+/// Causes every event that a client without restart protection can report, and checks the result of
+/// each call.
 fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     // Held by another client.
     let theirs = take(&long_lock(&super::client(&*servers), KEY));
@@ -178,8 +179,8 @@ fn what_a_callback_throws_may_throw_again_when_it_goes() {
     assert_eq!(recorder.count("released"), 3);
 }
 
-/// Every callback locks, unlocks, drops and extends with the client of the event, waits for a lock, and builds and
-/// drops another client. None of it is reported, as there would be no end to it.
+/// Every callback locks, unlocks, drops and extends with the client of the event, waits for a lock,
+/// and builds and drops another client. None of it is reported, as there would be no end to it.
 #[test]
 fn a_callback_may_use_the_client() {
     let mut servers = Server::several(3).unwrap();
@@ -294,8 +295,8 @@ fn a_slow_callback_does_not_delay_other_threads() {
     });
 }
 
-/// A thread whose observer is slow does not keep others from locking; they leave their events to it, and it delivers
-/// all of them.
+/// A thread whose observer is slow does not keep others from locking; they leave their events to
+/// it, and it delivers all of them.
 #[test]
 fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() {
     let servers = Server::several(3).unwrap();

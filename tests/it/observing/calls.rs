@@ -32,7 +32,8 @@ fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
     (reason, attempts)
 }
 
-/// Eight threads give up on a lock that their own process holds: none of them asks a node, and each is reported.
+/// Eight threads give up on a lock that their own process holds: none of them asks a node, and each
+/// is reported.
 #[test]
 fn threads_that_never_leave_the_local_queue_are_reported() {
     let servers = Server::several(3).unwrap();
@@ -72,7 +73,8 @@ fn threads_that_never_leave_the_local_queue_are_reported() {
     drop(guard);
 }
 
-/// Eight threads wait for a lock that another program holds: one of them asks, and each is reported.
+/// Eight threads wait for a lock that another program holds: one of them asks, and each is
+/// reported.
 #[test]
 fn threads_behind_the_first_are_reported_without_an_attempt() {
     let servers = Server::several(3).unwrap();
@@ -223,7 +225,8 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
     }
 }
 
-/// The loss was reported when it was signalled. The downgrade and the end of the guard find it, and report nothing.
+/// The loss was reported when it was signalled. The downgrade and the end of the guard find it, and
+/// report nothing.
 #[test]
 fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
     let servers = Server::several(3).unwrap();

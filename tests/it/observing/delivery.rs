@@ -27,9 +27,9 @@ fn counted<R>(call: impl FnOnce() -> R) -> (R, usize) {
     (result, DELIVERED.get() - before)
 }
 
-/// Many threads drop guards, and each event takes a millisecond: more happens than one thread can deliver. No call
-/// delivers more than its share, watched locks stay held, and when all calls have returned, the rest is delivered
-/// all the same.
+/// Many threads drop guards, and each event takes a millisecond: more happens than one thread can
+/// deliver. No call delivers more than its share, watched locks stay held, and when all calls have
+/// returned, the rest is delivered all the same.
 #[test]
 fn a_slow_observer_captures_no_thread() {
     const THREADS: usize = 6;
@@ -110,12 +110,12 @@ fn a_slow_observer_captures_no_thread() {
     );
 }
 
-/// How many guards of one name are dropped for a backlog: more than two calls deliver, one that takes a lock and one
-/// that drops it.
+/// How many guards of one name are dropped for a backlog: more than two calls deliver, one that
+/// takes a lock and one that drops it.
 const DROPPED: usize = 2 * MOST + 20;
 
-/// A client that knows the outcomes of releases that it has not delivered; and how many guards were dropped in all. Of
-/// one of those the outcome may not be known.
+/// A client that knows the outcomes of releases that it has not delivered; and how many guards were
+/// dropped in all. Of one of those the outcome may not be known.
 fn with_a_backlog(
     servers: &[Server],
     recorder: &Arc<Recorder>,
@@ -125,7 +125,8 @@ fn with_a_backlog(
     let client = observed(servers, recorder);
     is_stopped.store(true, Ordering::SeqCst);
     thread::scope(|scope| {
-        // The first thread that delivers is stopped in the middle of it, and the others return at once.
+        // The first thread that delivers is stopped in the middle of it, and the others return at
+        // once.
         drop(take(&long_lock(&client, "first")));
         scope.spawn(|| {
             while recorder.count("released first") == 0 {
@@ -174,7 +175,8 @@ fn the_end_of_a_client_delivers_what_is_left() {
     );
 }
 
-/// There is one node timeout for the remaining events when a client ends. What does not get its turn is counted.
+/// There is one node timeout for the remaining events when a client ends. What does not get its
+/// turn is counted.
 #[test]
 fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
     let servers = Server::several(1).unwrap();

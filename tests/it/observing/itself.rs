@@ -1,4 +1,5 @@
-//! A thread that waits for a lock that it has itself: reported once for each call, and of no other wait.
+//! A thread that waits for a lock that it has itself: reported once for each call, and of no other
+//! wait.
 
 use super::{Recorder, observed, words};
 use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
@@ -37,7 +38,8 @@ impl Setting {
         }
     }
 
-    /// The call waits, and is cancelled. Of what it reports: the names of the locks that its own thread has.
+    /// The call waits, and is cancelled. Of what it reports: the names of the locks that its own
+    /// thread has.
     #[track_caller]
     fn own<G>(&self, call: impl FnOnce(&Wait) -> Result<Option<G>>) -> Vec<String> {
         self.recorder.forget();

@@ -56,7 +56,8 @@ fn nodes_that_were_never_there_are_reported_once_and_once_when_they_come() {
     let recorder = Recorder::new();
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
-    // One that is connected to late, on a busy machine, would not be one of those that begin together, and wait.
+    // One that is connected to late, on a busy machine, would not be one of those that begin
+    // together, and wait.
     let client = observed_by(
         Redlock::builder()
             .nodes(urls)
@@ -352,8 +353,8 @@ fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
     assert_eq!(recorder.count("down"), 3);
 }
 
-/// The answers came while no thread polled, and later than they should: they count all the same. On a busy machine they
-/// may come when a thread looks for them.
+/// The answers came while no thread polled, and later than they should: they count all the same. On
+/// a busy machine they may come when a thread looks for them.
 #[test]
 fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() {
     let servers = Server::several(3).unwrap();

@@ -1,5 +1,5 @@
-//! Releases that were written and not answered: a thread of the client finds out that they are lost, though no call is
-//! under way.
+//! Releases that were written and not answered: a thread of the client finds out that they are
+//! lost, though no call is under way.
 
 use crate::clients::{SOON, client_of, key_counts, long_lock, take};
 use crate::support::process::{alone, eventually, threads_named};
@@ -41,8 +41,8 @@ fn releases_on_connections_that_are_reset_are_run_after_the_outage_without_a_cal
     );
 }
 
-/// Whatever is sent is lost. Then the wire reports that there is no such connection, as a firewall does that has
-/// forgotten it.
+/// Whatever is sent is lost. Then the wire reports that there is no such connection, as a firewall
+/// does that has forgotten it.
 #[test]
 fn releases_that_were_lost_are_run_when_their_connections_turn_out_to_be_gone() {
     let (servers, proxies) = nodes();

@@ -1,4 +1,5 @@
-//! The machines that the page on operations names: servers, a file of settings, and programs that come and go.
+//! The machines that the page on operations names: servers, a file of settings, and programs that
+//! come and go.
 
 use crate::capi::library::Running;
 use crate::clients::{SOON, builder, take, value};
@@ -18,8 +19,8 @@ use std::time::Duration;
 const PAGE: &str = "src/docs/operations.md";
 /// How long the commands of a block may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What a program does until there is a file `stop`: it takes the lock, and then another one of the system, which shows
-/// whether it is alone.
+/// What a program does until there is a file `stop`: it takes the lock, and then another one of the
+/// system, which shows whether it is alone.
 const PROGRAM: &str = "
     while [ ! -e stop ]; do
         quorumlock run --config started.env -q --ttl 1s --wait 300ms shared -- \\
@@ -122,7 +123,8 @@ impl Site {
             .max_ttl(max_ttl)
     }
 
-    /// A program with these nodes takes a lock for `max_ttl`, which has a key on some of them alone.
+    /// A program with these nodes takes a lock for `max_ttl`, which has a key on some of them
+    /// alone.
     #[track_caller]
     pub(super) fn hold(
         &self,
@@ -146,8 +148,8 @@ impl Site {
         guard
     }
 
-    /// Whether programs with the one list and programs with the other exclude each other, however few nodes have the
-    /// lock: each of the least majorities is tried.
+    /// Whether programs with the one list and programs with the other exclude each other, however
+    /// few nodes have the lock: each of the least majorities is tried.
     #[track_caller]
     pub(super) fn exclude_each_other(
         &self,

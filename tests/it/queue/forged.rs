@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An entry of a client that is alive, for a call that it does not have: it is told, and removes it.
+/// An entry of a client that is alive, for a call that it does not have: it is told, and removes
+/// it.
 #[test]
 fn an_entry_for_a_call_that_a_client_does_not_have_is_removed_by_that() {
     for kind in &KINDS {
@@ -37,8 +38,8 @@ fn an_entry_for_a_call_that_a_client_does_not_have_is_removed_by_that() {
     }
 }
 
-/// For two seconds. What is said to calls that wait, to ones that have ended and to none costs rounds and leaves; the
-/// client goes on, also with other locks.
+/// For two seconds. What is said to calls that wait, to ones that have ended and to none costs
+/// rounds and leaves; the client goes on, also with other locks.
 #[test]
 fn a_thousand_forged_messages_a_second_are_borne() {
     for kind in [&KINDS[0], &KINDS[2], &KINDS[4], &KINDS[5]] {

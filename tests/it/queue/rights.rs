@@ -1,4 +1,5 @@
-//! Users without the right to a queue, to a channel or to a command, and servers without memory for one.
+//! Users without the right to a queue, to a channel or to a command, and servers without memory for
+//! one.
 
 use super::kinds::{Held, KINDS, Kind};
 use super::{LATE, PLACE_LEASE};
@@ -140,7 +141,8 @@ fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
     }
 }
 
-/// The wait goes on by the clock, and ends with the lock when there is memory again, or at its limit.
+/// The wait goes on by the clock, and ends with the lock when there is memory again, or at its
+/// limit.
 #[test]
 fn waits_end_where_the_memory_of_all_nodes_is_full() {
     for kind in &KINDS {
@@ -184,7 +186,8 @@ fn waits_end_where_the_memory_of_all_nodes_is_full() {
     }
 }
 
-/// Lets a call wait that has its entry on so many nodes, and releases the lock. Returns how long it waits from then on.
+/// Lets a call wait that has its entry on so many nodes, and releases the lock. Returns how long it
+/// waits from then on.
 fn time_to_pass(
     kind: &Kind,
     servers: &[Server],

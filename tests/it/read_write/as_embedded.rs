@@ -1,5 +1,6 @@
-//! The embedded node runs the script of read-write locks as a real server does: the same replies, and the same keys.
-//! Its queue and requests in any order are compared in [`embedded_vs_real`](crate::embedded_vs_real).
+//! The embedded node runs the script of read-write locks as a real server does: the same replies,
+//! and the same keys. Its queue and requests in any order are compared in
+//! [`embedded_vs_real`](crate::embedded_vs_real).
 
 use crate::clients::address_of;
 use crate::embedded_vs_real::{Raw, pairs, without_remaining};
@@ -17,7 +18,8 @@ fn tokens() -> [String; 2] {
     ["1", "2"].map(|digit| digit.repeat(40))
 }
 
-/// A request in words: "W" and "R" are the two accesses, a number is the least fence, and "-" the end of words.
+/// A request in words: "W" and "R" are the two accesses, a number is the least fence, and "-" the
+/// end of words.
 fn request<'r>(row: &'r str, [ours, theirs]: &'r [String; 2]) -> Vec<&'r str> {
     let words = row.split(' ').map(|word| match word {
         "OURS" => ours.as_str(),

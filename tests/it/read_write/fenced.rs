@@ -1,6 +1,8 @@
-//! The numbers of writers on real servers: they grow whatever readers and other writers do in between.
+//! The numbers of writers on real servers: they grow whatever readers and other writers do in
+//! between.
 //!
-//! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the number in the key.
+//! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the number in
+//! the key.
 
 mod nodes;
 mod scripts;

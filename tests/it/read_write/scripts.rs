@@ -1,4 +1,5 @@
-//! The script of read-write locks: how it is called, where it cannot run, and what it leaves alone or refuses.
+//! The script of read-write locks: how it is called, where it cannot run, and what it leaves alone
+//! or refuses.
 
 use super::{KEY, ask, can_read, can_write, entries, long, read, servers, write};
 use crate::clients::{LONG_TTL, SOON, causes, client, client_of, gone_for_good, value};

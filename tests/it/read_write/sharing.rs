@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Longer than a lease is shared without asking the nodes.
 const MOMENT: Duration = Duration::from_millis(30);
 
-/// What is reported of calls: how many began to wait, and of each acquisition whether the call has waited, and whether
-/// it has asked the nodes.
+/// What is reported of calls: how many began to wait, and of each acquisition whether the call has
+/// waited, and whether it has asked the nodes.
 #[derive(Default)]
 struct Calls {
     waiting: AtomicUsize,
@@ -497,8 +497,8 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
     assert_eq!(called, [1, 0, 1]);
 }
 
-/// A reader that has waited since before a writer of its client had the lock does not take the writer's time for an
-/// answer of the nodes: it has its own time to live.
+/// A reader that has waited since before a writer of its client had the lock does not take the
+/// writer's time for an answer of the nodes: it has its own time to live.
 #[test]
 fn a_reader_that_waited_for_a_downgrade_has_its_own_time_to_live() {
     const TTL: Duration = Duration::from_secs(2);

@@ -1,11 +1,12 @@
-//! Readers and writers in several processes, nine reads to a write, while servers hang and are killed, and clients too.
+//! Readers and writers in several processes, nine reads to a write, while servers hang and are
+//! killed, and clients too.
 //!
-//! Servers keep what they have granted: each write is on disk before it is answered. While one writes, no other thread
-//! is inside, and readers are inside together. Every other writer has a number, and goes on as a reader now and then:
-//! the numbers grow in the order of writing.
+//! Servers keep what they have granted: each write is on disk before it is answered. While one
+//! writes, no other thread is inside, and readers are inside together. Every other writer has a
+//! number, and goes on as a reader now and then: the numbers grow in the order of writing.
 //!
-//! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and `QUORUMLOCK_READ_WRITE_SEED`
-//! repeats its choices, if not their timing. It prints a report.
+//! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and
+//! `QUORUMLOCK_READ_WRITE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::storm::{Stay, Storm, Story, Worker, durable, now, number, seed};
 use crate::support::sides::Sides;
@@ -150,7 +151,8 @@ fn work(client: &Redlock, worker: &Worker, thread: usize) {
     }
 }
 
-/// Stays inside for a while. None if the lease has ended meanwhile. The clock is read before the time that is left.
+/// Stays inside for a while. None if the lease has ended meanwhile. The clock is read before the
+/// time that is left.
 fn stay(process: usize, wanted: u64, remaining: &dyn Fn() -> Duration, value: u64) -> Option<Stay> {
     let since = now();
     if remaining().is_zero() {

@@ -1,8 +1,8 @@
 //! Owners that hop between the threads of pools, in two processes, while servers hang and die.
 //!
-//! Each owner nests locks of one resource at random, and writes a number under it that nothing else protects. Between
-//! two steps it may move to another thread of its pool, with its guards. Then no update is lost, no two owners overlap
-//! in time, and no key is left.
+//! Each owner nests locks of one resource at random, and writes a number under it that nothing else
+//! protects. Between two steps it may move to another thread of its pool, with its guards. Then no
+//! update is lost, no two owners overlap in time, and no key is left.
 //!
 //! `QUORUMLOCK_REENTRANT_SECONDS` makes the run longer.
 
@@ -66,7 +66,8 @@ fn owners_hop_and_nest_and_never_overlap() {
     );
     let client = Redlock::builder().nodes(storm.servers.iter().map(Server::url));
     let client = client.restart_policy(RestartPolicy::Off).build().unwrap();
-    // An entry of a program that was killed stays if a quorum granted the lock while this node kept another lease.
+    // An entry of a program that was killed stays if a quorum granted the lock while this node kept
+    // another lease.
     judge::nothing_is_left(&storm.servers, || {
         drop(client.mutex("the number").ttl(TTL).lock().unwrap().unlock())
     });

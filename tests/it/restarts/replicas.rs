@@ -1,5 +1,6 @@
-//! Masters that were replicas between two attempts: their keys were replaced by another master's, and neither their
-//! process nor their connections show it. On every server at hand; `QUORUMLOCK_SERVERS` names further ones.
+//! Masters that were replicas between two attempts: their keys were replaced by another master's,
+//! and neither their process nor their connections show it. On every server at hand;
+//! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
 use crate::clients::{SOON, builder, causes, failure, take, value};

@@ -1,9 +1,11 @@
-//! Processes of many threads want one of three permits, while servers hang and die and holders are killed.
+//! Processes of many threads want one of three permits, while servers hang and die and holders are
+//! killed.
 //!
-//! Each thread logs from when to when it relied on a permit, and of which slot. Then no four overlap, no two of one
-//! slot, and no key is left.
+//! Each thread logs from when to when it relied on a permit, and of which slot. Then no four
+//! overlap, no two of one slot, and no key is left.
 //!
-//! `QUORUMLOCK_SEMAPHORE_SECONDS` makes the run longer, and larger: eight processes of eight threads.
+//! `QUORUMLOCK_SEMAPHORE_SECONDS` makes the run longer, and larger: eight processes of eight
+//! threads.
 
 use crate::storm::{Log, Random, Stay, Storm, Story, Worker, judge, now, number};
 use crate::support::server::Server;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const PERMITS: usize = 3;
 const TIME: Duration = Duration::from_millis(700);
 
-/// How many permits the three threads of each of two clients acquire, and how many commands each takes at a node.
+/// How many permits the three threads of each of two clients acquire, and how many commands each
+/// takes at a node.
 fn shared(servers: &[Server]) -> ([u64; 2], f64) {
     let commands = || {
         ["set", "eval", "evalsha"]
@@ -54,7 +55,8 @@ fn a_thread_that_takes_over_the_wait_asks_nothing_that_is_known_and_both_program
     assert!(is_known && is_shared, "{found:?}");
 }
 
-/// A node answers each of the three questions just in time: a slot that is held, one that is free, and that one.
+/// A node answers each of the three questions just in time: a slot that is held, one that is free,
+/// and that one.
 #[test]
 fn an_attempt_finds_a_slot_of_far_nodes_and_lasts_three_node_timeouts_at_most() {
     const NODE_TIMEOUT: Duration = Duration::from_millis(500);

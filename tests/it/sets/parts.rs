@@ -1,4 +1,5 @@
-//! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other libraries.
+//! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other
+//! libraries.
 
 use super::{set, take};
 use crate::clients::{
@@ -116,7 +117,8 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             }
             waiting.join().unwrap()
         });
-        // At a node where "c" was released last, its key may be missing from the start. Two such nodes are a loss.
+        // At a node where "c" was released last, its key may be missing from the start. Two such
+        // nodes are a loss.
         if servers.iter().all(|server| value(server, "c").is_some()) {
             servers[0].command(&["DEL", "c"]).unwrap();
         }
@@ -172,8 +174,8 @@ fn a_batch_that_is_cut_anywhere_leaves_nothing() {
     assert!(lost > 5, "{lost} attempts were cut");
 }
 
-/// What node-redlock sends for several resources: one script that sets all of them unless one exists, and one that
-/// deletes its own.
+/// What node-redlock sends for several resources: one script that sets all of them unless one
+/// exists, and one that deletes its own.
 const SET_ALL: &str = "for i, key in ipairs(KEYS) do if redis.call('exists', key) == 1 then return 0 end end \
     for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end return #KEYS";
 const DELETE_OWN: &str = "local count = 0 for i, key in ipairs(KEYS) do if redis.call('get', key) == ARGV[1] then \

@@ -1,9 +1,10 @@
 //! Resources in a ring, and a process for each pair of neighbours, while servers hang and die.
 //!
-//! Under each resource a worker writes a number that nothing else protects. Then no update of any resource is lost, no
-//! two holders overlap in time, every worker gets its share, and no key is left. Of each pair, one worker in two names
-//! the resources in the opposite order; others want one resource alone, and rest in between: sets wait in vain for
-//! resources that are never free together.
+//! Under each resource a worker writes a number that nothing else protects. Then no update of any
+//! resource is lost, no two holders overlap in time, every worker gets its share, and no key is
+//! left. Of each pair, one worker in two names the resources in the opposite order; others want one
+//! resource alone, and rest in between: sets wait in vain for resources that are never free
+//! together.
 //!
 //! `QUORUMLOCK_SETS_SECONDS` makes the run longer.
 

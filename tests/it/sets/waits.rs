@@ -30,7 +30,8 @@ fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
         thread::sleep(ARRIVAL);
         for guard in held {
             assert!(!waiting.is_finished());
-            // An attempt that was held up may be under way; one that is left would last for its lease.
+            // An attempt that was held up may be under way; one that is left would last for its
+            // lease.
             let is_free =
                 |server: &Server| ["a", "d"].iter().all(|key| value(server, key).is_none());
             assert!(eventually(SOON, || servers.iter().all(is_free)));

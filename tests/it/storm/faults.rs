@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
-/// Each write is on disk before it is answered, and what a server reads when it restarts stays short.
+/// Each write is on disk before it is answered, and what a server reads when it restarts stays
+/// short.
 const DURABLE: [&str; 6] = [
     "--appendonly",
     "yes",

@@ -19,8 +19,8 @@ pub(crate) fn no_two_overlap(story: &Story) {
     }
 }
 
-/// Every number that was written was the number before and one more, and [`no_two_overlap`]: no number was written
-/// twice, except by writers that were killed before they could log it.
+/// Every number that was written was the number before and one more, and [`no_two_overlap`]: no
+/// number was written twice, except by writers that were killed before they could log it.
 pub(crate) fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
     no_two_overlap(story);
     let unsure = counter
@@ -48,7 +48,8 @@ pub(crate) fn most_at_once<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> usi
     counts.max().unwrap_or(0).unsigned_abs()
 }
 
-/// No server keeps a key. Entries of programs that were killed are removed by the next release of their lock.
+/// No server keeps a key. Entries of programs that were killed are removed by the next release of
+/// their lock.
 pub(crate) fn nothing_is_left(servers: &[Server], mut release: impl FnMut()) {
     let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
     let are_empty = || {

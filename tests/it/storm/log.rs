@@ -1,7 +1,7 @@
 //! What workers log, line by line and at once: what a killed process did until then is known.
 //!
-//! A line `done PROCESS WANTED SINCE UNTIL VALUE` is a time during which a thread relied on a lock. Every other line is
-//! something that happened, in words, to be counted.
+//! A line `done PROCESS WANTED SINCE UNTIL VALUE` is a time during which a thread relied on a lock.
+//! Every other line is something that happened, in words, to be counted.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;

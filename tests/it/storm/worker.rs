@@ -1,4 +1,5 @@
-//! A worker process, from inside: its order, its threads, and a number that nothing but a lock protects.
+//! A worker process, from inside: its order, its threads, and a number that nothing but a lock
+//! protects.
 
 use super::log::Log;
 use super::random::Random;
@@ -40,7 +41,8 @@ impl Worker {
         self.urls.iter().map(|url| format!("{url}?durable=true"))
     }
 
-    /// Whether the storm has ended. The directory is removed with the test that started this process, however it ends.
+    /// Whether the storm has ended. The directory is removed with the test that started this
+    /// process, however it ends.
     pub(crate) fn is_over(&self) -> bool {
         self.directory.join(STOP).exists() || !self.directory.exists()
     }

@@ -1,4 +1,5 @@
-//! The worker processes, from outside: they are started, paused, killed and replaced, and in the end they end.
+//! The worker processes, from outside: they are started, paused, killed and replaced, and in the
+//! end they end.
 
 use super::random::Random;
 use super::worker::{STOP, VARIABLE};

@@ -1,4 +1,5 @@
-//! What the server under test can do. A test that needs more does nothing, and reports that in the output of the run.
+//! What the server under test can do. A test that needs more does nothing, and reports that in the
+//! output of the run.
 
 use super::server::{Answer, Server};
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! A child of this process, made by `fork`: what it does, what it writes, and that it ends.
 //!
-//! A test that forks does so [`alone`](super::process::alone) in a process, so that
-//! no thread of another test is in the middle of something. A child never returns into the test: it ends when its body
-//! has been done, and it is ended when it hangs, at the latest by its own alarm.
+//! A test that forks does so [`alone`](super::process::alone) in a process, so that no thread of
+//! another test is in the middle of something. A child never returns into the test: it ends when
+//! its body has been done, and it is ended when it hangs, at the latest by its own alarm.
 
 use super::process::eventually;
 use nix::sys::signal::{Signal, kill};
@@ -18,7 +18,8 @@ const LIFETIME_SECONDS: u32 = 60;
 /// What a child ends with whose body panicked.
 const PANICKED: i32 = 101;
 
-/// How a child ends when its body has been done. Neither runs the destructors of what the parent has on its stack.
+/// How a child ends when its body has been done. Neither runs the destructors of what the parent
+/// has on its stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     /// By `exit`, with what was registered by `atexit`.
@@ -47,8 +48,9 @@ impl Child {
     pub(crate) fn fork(end: End, body: impl FnOnce(&mut Parent)) -> Child {
         let (output, parent_output) = pipe().expect("a pipe");
         let (parent_input, input) = pipe().expect("a pipe");
-        // SAFETY: The child does more than POSIX promises to a child of many threads: it allocates, for one, as the
-        // library does and its users do. The C libraries of the systems that run this test see to that.
+        // SAFETY: The child does more than POSIX promises to a child of many threads: it allocates,
+        // for one, as the library does and its users do. The C libraries of the systems that run
+        // this test see to that.
         match unsafe { fork() }.expect("a child") {
             ForkResult::Parent { child } => Child {
                 pid: child,
@@ -106,7 +108,8 @@ impl Child {
         drop(self);
     }
 
-    /// Waits until it has ended, and returns its output that was not received yet. Fails when it hangs or ends badly.
+    /// Waits until it has ended, and returns its output that was not received yet. Fails when it
+    /// hangs or ends badly.
     #[track_caller]
     pub(crate) fn end(mut self, limit: Duration) -> String {
         let mut status = WaitStatus::StillAlive;

@@ -1,5 +1,5 @@
-//! A strict reader of the Prometheus text format, version 0.0.4: it refuses what `promtool check metrics` refuses or
-//! warns about.
+//! A strict reader of the Prometheus text format, version 0.0.4: it refuses what `promtool check
+//! metrics` refuses or warns about.
 
 use std::collections::{BTreeMap, BTreeSet};
 

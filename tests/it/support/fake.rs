@@ -1,13 +1,14 @@
 //! A fake node on loopback that answers what its script returns, when its script requires it.
 //!
-//! A script gets what happens on a connection ([`Event`]) and returns what to do about it (a list of [`Act`]s). One
-//! thread per connection reads a command, asks the script, does the acts, and only then reads on: like a real server,
-//! a fake that takes its time over one command keeps those behind it waiting. Scripts for the usual misdeeds have
-//! names: [`Fake::http`], [`Fake::flooding`], and so on. [`healthy`] is what a well-behaved, empty master would reply,
-//! for scripts that misbehave at one command only.
+//! A script gets what happens on a connection ([`Event`]) and returns what to do about it (a list
+//! of [`Act`]s). One thread per connection reads a command, asks the script, does the acts, and
+//! only then reads on: like a real server, a fake that takes its time over one command keeps those
+//! behind it waiting. Scripts for the usual misdeeds have names: [`Fake::http`],
+//! [`Fake::flooding`], and so on. [`healthy`] is what a well-behaved, empty master would reply, for
+//! scripts that misbehave at one command only.
 //!
-//! Every command is recorded with the connection that it came on. Dropping the fake closes its connections and joins
-//! its threads, whatever they are doing.
+//! Every command is recorded with the connection that it came on. Dropping the fake closes its
+//! connections and joins its threads, whatever they are doing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -86,7 +87,8 @@ impl Fake {
         Fake::on_command(|command| vec![Act::Say(healthy(command))])
     }
 
-    /// Well-behaved, except that this command (`"SET"`, in any case) gets these acts in place of its answer.
+    /// Well-behaved, except that this command (`"SET"`, in any case) gets these acts in place of
+    /// its answer.
     pub(crate) fn healthy_but(name: &'static str, acts: Vec<Act>) -> Fake {
         Fake::on_command(move |command| {
             if is(command, name) {
@@ -102,7 +104,8 @@ impl Fake {
         Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
     }
 
-    /// Replies that another client holds each lock, after this delay, and answers everything else well and at once.
+    /// Replies that another client holds each lock, after this delay, and answers everything else
+    /// well and at once.
     pub(crate) fn refusing(delay: Duration) -> Fake {
         Fake::on_command(move |command| match refusal(command) {
             Some(refusal) => vec![Act::Wait(delay), Act::Say(refusal)],
@@ -149,7 +152,8 @@ impl Fake {
         Fake::on_command(move |_| vec![say(page), Act::Close])
     }
 
-    /// Sends every right answer, and after the answer to a SET another `+OK` that no request asked for.
+    /// Sends every right answer, and after the answer to a SET another `+OK` that no request asked
+    /// for.
     pub(crate) fn talkative() -> Fake {
         Fake::on_command(|command| {
             let mut acts = vec![Act::Say(healthy(command))];
@@ -165,7 +169,8 @@ impl Fake {
         Fake::healthy_but("SET", vec![say("%1\r\n+state\r\n#t\r\n_\r\n")])
     }
 
-    /// Refuses everything with an error that repeats what it was sent, passwords and tokens included.
+    /// Refuses everything with an error that repeats what it was sent, passwords and tokens
+    /// included.
     pub(crate) fn echoing() -> Fake {
         Fake::on_command(|command| {
             vec![say(&format!(
@@ -175,7 +180,8 @@ impl Fake {
         })
     }
 
-    /// Answers a SET only when the next command on its connection has arrived, and that one right after it.
+    /// Answers a SET only when the next command on its connection has arrived, and that one right
+    /// after it.
     pub(crate) fn late() -> Fake {
         let mut owed: Vec<(usize, Vec<u8>)> = Vec::new();
         Fake::scripted(move |connection, event| {
@@ -227,7 +233,8 @@ impl Fake {
             .collect()
     }
 
-    /// Waits until at least `count` commands with this name have arrived; false when they have not in time.
+    /// Waits until at least `count` commands with this name have arrived; false when they have not
+    /// in time.
     pub(crate) fn wait_for(&self, name: &str, count: usize, timeout: Duration) -> bool {
         self.shared.wait_until(timeout, |state| {
             state
@@ -249,8 +256,9 @@ impl Fake {
         self.shared.state().open.len()
     }
 
-    /// Waits for the end of the connection with this number, and returns how the other side ended it: a close is
-    /// `UnexpectedEof`, a reset `ConnectionReset`. None when it has not ended in time.
+    /// Waits for the end of the connection with this number, and returns how the other side ended
+    /// it: a close is `UnexpectedEof`, a reset `ConnectionReset`. None when it has not ended in
+    /// time.
     pub(crate) fn wait_for_end(
         &self,
         connection: usize,
@@ -315,7 +323,8 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
     }
 }
 
-/// What a node replies to this command where another client holds each lock; none for a command that asks for none.
+/// What a node replies to this command where another client holds each lock; none for a command
+/// that asks for none.
 pub(crate) fn refusal(command: &Command) -> Option<Vec<u8>> {
     let is_script = is(command, "EVAL") || is(command, "EVALSHA");
     match command.get(4).map(String::as_str) {
@@ -478,7 +487,8 @@ impl Connection<'_> {
     }
 }
 
-/// Reads an array of bulk strings. Anything else ends the connection: this library sends nothing else.
+/// Reads an array of bulk strings. Anything else ends the connection: this library sends nothing
+/// else.
 fn read_command(reader: &mut impl BufRead) -> io::Result<Command> {
     let words = read_length(reader, '*')?;
     (0..words)

@@ -1,4 +1,5 @@
-//! A signal handler that takes its time: a thread of this process that is in a system call does not come back from it.
+//! A signal handler that takes its time: a thread of this process that is in a system call does not
+//! come back from it.
 
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -19,7 +20,8 @@ pub(crate) fn hang(thread: Pthread, time: Duration) {
         SaFlags::empty(),
         SigSet::empty(),
     );
-    // SAFETY: The handler sleeps, which is safe in a signal handler, and touches nothing else but an atomic number.
+    // SAFETY: The handler sleeps, which is safe in a signal handler, and touches nothing else but
+    // an atomic number.
     unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("a handler");
     pthread_kill(thread, Signal::SIGUSR1).expect("a thread");
 }

@@ -1,4 +1,5 @@
-//! Small libraries in C that are loaded before the C library of a process, and change what a call to it returns.
+//! Small libraries in C that are loaded before the C library of a process, and change what a call
+//! to it returns.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
-//! Facts about our own process, for tests that count what remains afterwards. Linux only: it reads `/proc`.
+//! Facts about our own process, for tests that count what remains afterwards. Linux only: it reads
+//! `/proc`.
 //!
-//! Tests run side by side in one process, so a bare count of threads or descriptors shows nothing about one test.
-//! There are two ways to a count that means something: ask for what only this test has (the connections to its own
-//! servers, threads of a certain name), or run the test [`alone`] in a process of its own.
+//! Tests run side by side in one process, so a bare count of threads or descriptors shows nothing
+//! about one test. There are two ways to a count that means something: ask for what only this test
+//! has (the connections to its own servers, threads of a certain name), or run the test [`alone`]
+//! in a process of its own.
 
 use std::collections::HashMap;
 use std::fs;
@@ -31,7 +33,8 @@ impl Thread {
     }
 }
 
-/// How long the threads of this process have run, those that have ended too, to a hundredth of a second.
+/// How long the threads of this process have run, those that have ended too, to a hundredth of a
+/// second.
 pub(crate) fn processor_time() -> Duration {
     let text =
         fs::read_to_string("/proc/self/stat").expect("what the system counts for this process");
@@ -68,10 +71,12 @@ pub(crate) enum SocketState {
     Other,
 }
 
-/// Runs the body in a process of its own, where nothing else runs: `alone("leaks::no_thread_stays", || …)`.
+/// Runs the body in a process of its own, where nothing else runs: `alone("leaks::no_thread_stays",
+/// || …)`.
 ///
-/// The name is the calling test's as `cargo test` prints it. The test binary is started again for this one test
-/// and there, on the test's thread, the body runs. A failure there is shown and fails the test here.
+/// The name is the calling test's as `cargo test` prints it. The test binary is started again for
+/// this one test and there, on the test's thread, the body runs. A failure there is shown and fails
+/// the test here.
 pub(crate) fn alone(test: &str, body: impl FnOnce()) {
     alone_with(test, &[], body);
 }
@@ -108,8 +113,8 @@ pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnO
 
 /// The threads of this process.
 ///
-/// A thread has its parent's name for a moment after its birth, and is still listed for a moment after it was joined:
-/// ask [`eventually`].
+/// A thread has its parent's name for a moment after its birth, and is still listed for a moment
+/// after it was joined: ask [`eventually`].
 pub(crate) fn threads() -> Vec<Thread> {
     let ids = numbers_in("/proc/self/task");
     // A thread that ends while we look has no name any more, and is not there any more.
@@ -175,7 +180,8 @@ pub(crate) fn exists(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Looks until the condition holds; false when it does not in time. For what happens soon, but not at once.
+/// Looks until the condition holds; false when it does not in time. For what happens soon, but not
+/// at once.
 pub(crate) fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     while !condition() {
@@ -187,7 +193,8 @@ pub(crate) fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool)
     true
 }
 
-/// One line of the kernel's table: `sl local remote state queues timer retransmits uid timeout inode …`.
+/// One line of the kernel's table: `sl local remote state queues timer retransmits uid timeout
+/// inode …`.
 fn socket(line: &str, by_inode: &HashMap<&str, u32>) -> Option<Socket> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let port = |field: usize| u16::from_str_radix(fields.get(field)?.rsplit_once(':')?.1, 16).ok();

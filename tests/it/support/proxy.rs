@@ -1,12 +1,13 @@
 //! A wire that can be disturbed: a TCP proxy between a client and a real server.
 //!
-//! Each connection has two pumps, one per [`Direction`], each a thread that moves bytes from one socket to the other.
-//! Between reading and writing a pump passes a gate, and all disturbances happen there: [`Proxy::stall`] closes the
-//! gate (bytes wait, no connection breaks), [`Proxy::cut_after`] lets so many more bytes through and then ends the
-//! connection in mid-reply, [`Proxy::trickle`] lets them through one by one. [`Proxy::lose_all`] leaves connections
-//! half open: they look well to both sides, and nothing arrives any more. [`Proxy::reset_all`] breaks connections as a
-//! crashed machine or a firewall does, with RST to both sides. Undisturbed, the end of one side's stream is passed on
-//! to the other.
+//! Each connection has two pumps, one per [`Direction`], each a thread that moves bytes from one
+//! socket to the other. Between reading and writing a pump passes a gate, and all disturbances
+//! happen there: [`Proxy::stall`] closes the gate (bytes wait, no connection breaks),
+//! [`Proxy::cut_after`] lets so many more bytes through and then ends the connection in mid-reply,
+//! [`Proxy::trickle`] lets them through one by one. [`Proxy::lose_all`] leaves connections half
+//! open: they look well to both sides, and nothing arrives any more. [`Proxy::reset_all`] breaks
+//! connections as a crashed machine or a firewall does, with RST to both sides. Undisturbed, the
+//! end of one side's stream is passed on to the other.
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
@@ -27,7 +28,8 @@ use socket2::SockRef;
 /// How often a pump that is stuck in a write looks whether its connection is to end.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Largest segment, as on Ethernet. The kernel's send buffers go by it: with those of loopback, they take megabytes.
+/// Largest segment, as on Ethernet. The kernel's send buffers go by it: with those of loopback,
+/// they take megabytes.
 const SEGMENT: u32 = 1400;
 /// How many bytes the kernel takes for a proxy that does not read.
 const WINDOW: usize = 64 * 1024;
@@ -86,7 +88,8 @@ impl Proxy {
         self.port
     }
 
-    /// Leads each connection that is made from now on to this port: another server takes over the address.
+    /// Leads each connection that is made from now on to this port: another server takes over the
+    /// address.
     pub(crate) fn lead_to(&self, server: u16) {
         self.shared.state().server = server;
     }
@@ -100,7 +103,8 @@ impl Proxy {
         format!("{scheme}://{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
 
-    /// Holds back everything that goes this way, on connections old and new, until [`flow`](Proxy::flow).
+    /// Holds back everything that goes this way, on connections old and new, until
+    /// [`flow`](Proxy::flow).
     pub(crate) fn stall(&self, direction: Direction) {
         self.shared.state().gate(direction).stalled = true;
     }
@@ -110,9 +114,9 @@ impl Proxy {
         self.shared.state().gate(direction).pause = Some(pause);
     }
 
-    /// Delays everything that goes either way from now on, on new connections: half of a round trip each way. Nothing
-    /// waits for what went before, as on a long wire. No more than [`IN_FLIGHT`] pieces are on the way: what the wire
-    /// does not take stays with its sender.
+    /// Delays everything that goes either way from now on, on new connections: half of a round trip
+    /// each way. Nothing waits for what went before, as on a long wire. No more than [`IN_FLIGHT`]
+    /// pieces are on the way: what the wire does not take stays with its sender.
     pub(crate) fn delay(&self, round_trip: Duration) {
         self.shared.state().delay = round_trip / 2;
     }
@@ -135,12 +139,14 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
-    /// Lets this many more bytes go this way, then ends the connection that they went on. Happens once.
+    /// Lets this many more bytes go this way, then ends the connection that they went on. Happens
+    /// once.
     pub(crate) fn cut_after(&self, direction: Direction, bytes: u64) {
         self.shared.state().gate(direction).allowance = Some(bytes);
     }
 
-    /// Leaves every open connection half open: whatever either side sends on it is lost. New ones are well.
+    /// Leaves every open connection half open: whatever either side sends on it is lost. New ones
+    /// are well.
     pub(crate) fn lose_all(&self) {
         for wire in self
             .shared
@@ -153,7 +159,8 @@ impl Proxy {
         }
     }
 
-    /// Breaks every open connection with RST to both sides. What was held back is lost. New ones are accepted.
+    /// Breaks every open connection with RST to both sides. What was held back is lost. New ones
+    /// are accepted.
     pub(crate) fn reset_all(&self) {
         let connections = std::mem::take(&mut self.shared.state().connections);
         self.shared.end(connections, Ending::Reset);
@@ -239,8 +246,8 @@ struct Connection {
     pumps: Vec<JoinHandle<()>>,
 }
 
-/// The two sockets of a connection and how it is to end. Only the pumps own it, so that the sockets close when both
-/// have returned: a socket sends its RST when its last owner closes it.
+/// The two sockets of a connection and how it is to end. Only the pumps own it, so that the sockets
+/// close when both have returned: a socket sends its RST when its last owner closes it.
 struct Wire {
     client: TcpStream,
     server: TcpStream,
@@ -279,8 +286,8 @@ impl Shared {
         }
     }
 
-    /// Waits while the gate is closed, then returns how many of `wanted` bytes may pass and whether that is the end.
-    /// `None` when the connection ended meanwhile.
+    /// Waits while the gate is closed, then returns how many of `wanted` bytes may pass and whether
+    /// that is the end. `None` when the connection ended meanwhile.
     fn pass(&self, wire: &Wire, direction: Direction, wanted: usize) -> Option<(usize, bool)> {
         let mut state = self.state();
         while state.gate(direction).stalled && wire.ending().is_none() {
@@ -340,7 +347,8 @@ impl Wire {
         };
         for stream in [&self.client, &self.server] {
             let _ = SockRef::from(stream).set_linger(linger);
-            // Wakes the pump that reads here. Closing the reading half sends nothing to the other side.
+            // Wakes the pump that reads here. Closing the reading half sends nothing to the other
+            // side.
             let _ = stream.shutdown(side);
         }
     }
@@ -381,7 +389,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             is_lost: AtomicBool::new(false),
             writing: Mutex::default(),
         });
-        // Until the connection is known, its pumps pass nothing: a disturbance reaches all that have passed anything.
+        // Until the connection is known, its pumps pass nothing: a disturbance reaches all that
+        // have passed anything.
         let mut state = shared.state();
         let delay = state.delay;
         let pumps = [
@@ -443,8 +452,8 @@ fn pump(wire: &Arc<Wire>, direction: Direction, shared: &Shared) {
     }
 }
 
-/// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends both ways at once, and
-/// loses what is on the way.
+/// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends
+/// both ways at once, and loses what is on the way.
 fn pump_late(wire: &Wire, direction: Direction, delay: Duration, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let (sender, arrivals) = mpsc::sync_channel::<(Instant, Vec<u8>)>(IN_FLIGHT);

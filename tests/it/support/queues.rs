@@ -85,8 +85,8 @@ pub(crate) fn no_entry_stays<'s>(servers: impl IntoIterator<Item = &'s Server> +
     );
 }
 
-/// Has releases, which do that, remove the entries that are dead, until no server has any. One is alive until its
-/// server has noticed that its client is gone.
+/// Has releases, which do that, remove the entries that are dead, until no server has any. One is
+/// alive until its server has noticed that its client is gone.
 #[track_caller]
 pub(crate) fn no_entry_stays_behind<'s>(
     servers: impl IntoIterator<Item = &'s Server> + Clone,

@@ -1,19 +1,23 @@
 //! A real `redis-server` or `valkey-server` process as a value.
 //!
-//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its own. Faults are
-//! methods: [`pause`](Server::pause) (it hangs, its connections stay open),
-//! [`kill`](Server::kill) (it ends at once) and [`restart`](Server::restart) (it runs again on the same
-//! address, empty unless its arguments say otherwise). Dropping the value ends the process and removes the directory.
+//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its
+//! own. Faults are methods: [`pause`](Server::pause) (it hangs, its connections stay open),
+//! [`kill`](Server::kill) (it ends at once) and [`restart`](Server::restart) (it runs again on the
+//! same address, empty unless its arguments say otherwise). Dropping the value ends the process and
+//! removes the directory.
 //!
-//! A server never outlives the program that started it, even one that is itself killed: each has a keeper, a shell
-//! that waits for the end of its input. That end comes when this process closes the pipe or ceases to exist; the
-//! keeper then kills the server and removes its directory. Server and keeper run in process groups of their own, so
-//! that a Ctrl-C in the terminal reaches neither: it ends the program, and the keepers do the rest.
+//! A server never outlives the program that started it, even one that is itself killed: each has a
+//! keeper, a shell that waits for the end of its input. That end comes when this process closes the
+//! pipe or ceases to exist; the keeper then kills the server and removes its directory. Server and
+//! keeper run in process groups of their own, so that a Ctrl-C in the terminal reaches neither: it
+//! ends the program, and the keepers do the rest.
 //!
-//! Only what it started is signalled, by its process id, and only while that id cannot have been given to another
-//! process: until this process has waited for it, it is the server's, running or ended.
+//! Only what it started is signalled, by its process id, and only while that id cannot have been
+//! given to another process: until this process has waited for it, it is the server's, running or
+//! ended.
 //!
-//! This file and its folder need nothing but `std` and `nix`, so that an example can include them as they are.
+//! This file and its folder need nothing but `std` and `nix`, so that an example can include them
+//! as they are.
 
 // Each program that includes this file uses a part of it.
 #![allow(dead_code, unreachable_pub)]
@@ -43,13 +47,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// How long a server may take to say that it is ready. Far more than it needs, for machines that are busy.
+/// How long a server may take to say that it is ready. Far more than it needs, for machines that
+/// are busy.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long [`Server::command`] waits for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How many ports are tried before giving up. Another process takes a port between our look and the bind, rarely.
+/// How many ports are tried before giving up. Another process takes a port between our look and the
+/// bind, rarely.
 const PORT_TRIES: usize = 10;
-/// Names a directory with `node.crt`, `node.key` and `ca.crt`. Then servers listen by TLS, if nothing else was said.
+/// Names a directory with `node.crt`, `node.key` and `ca.crt`. Then servers listen by TLS, if
+/// nothing else was said.
 pub const TLS_VARIABLE: &str = "QUORUMLOCK_TEST_TLS";
 
 /// A running server, or one that was killed and can be restarted.
@@ -94,7 +101,8 @@ impl Server {
         }
     }
 
-    /// `redis://127.0.0.1:port`, `rediss://127.0.0.1:port` or `unix:///path`, without user and password.
+    /// `redis://127.0.0.1:port`, `rediss://127.0.0.1:port` or `unix:///path`, without user and
+    /// password.
     pub fn url(&self) -> String {
         match self.socket() {
             _ if self.plan.has_tls => format!("rediss://{}", self.address()),
@@ -126,10 +134,12 @@ impl Server {
         self.process.as_ref().map(|process| process.id())
     }
 
-    /// Stops the process where it is. The kernel still accepts connections and bytes for it; nothing is answered.
+    /// Stops the process where it is. The kernel still accepts connections and bytes for it;
+    /// nothing is answered.
     pub fn pause(&self) -> io::Result<()> {
         let pid = self.signal(Signal::SIGSTOP)?;
-        // The signal is sent before it is felt: only a stop that was reported is sure to answer nothing any more.
+        // The signal is sent before it is felt: only a stop that was reported is sure to answer
+        // nothing any more.
         #[cfg(target_os = "linux")]
         {
             use nix::sys::wait::{Id, WaitPidFlag, waitid};
@@ -148,18 +158,21 @@ impl Server {
         self.signal(Signal::SIGCONT).map(drop)
     }
 
-    /// Ends the process as `kill -9` does and waits until it is gone. Does nothing to one that was killed before.
+    /// Ends the process as `kill -9` does and waits until it is gone. Does nothing to one that was
+    /// killed before.
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Starts the server again with the same arguments and on the same address, after killing it if it still runs.
+    /// Starts the server again with the same arguments and on the same address, after killing it if
+    /// it still runs.
     pub fn restart(&mut self) -> io::Result<()> {
         self.kill();
         self.launch()
     }
 
-    /// Waits until the server, started a moment ago, accepts commands; fails with its log when it gave up.
+    /// Waits until the server, started a moment ago, accepts commands; fails with its log when it
+    /// gave up.
     pub fn wait_ready(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -214,9 +227,11 @@ impl Server {
             .collect())
     }
 
-    /// Sends one command on a connection of its own and returns the answer: `server.command(&["GET", "key"])`.
+    /// Sends one command on a connection of its own and returns the answer:
+    /// `server.command(&["GET", "key"])`.
     ///
-    /// A password among the server's arguments is used. An answer that takes longer than two seconds is an error.
+    /// A password among the server's arguments is used. An answer that takes longer than two
+    /// seconds is an error.
     pub fn command(&self, words: &[&str]) -> io::Result<Answer> {
         match self.socket() {
             Some(path) => {
@@ -279,7 +294,8 @@ impl Server {
     }
 }
 
-/// What a server is started with. Each method says one thing more; [`start`](Plan::start) ends the sentence.
+/// What a server is started with. Each method says one thing more; [`start`](Plan::start) ends the
+/// sentence.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     arguments: Vec<String>,
@@ -310,13 +326,15 @@ impl Plan {
         self
     }
 
-    /// Listens on a Unix socket, and on TCP only if a port was chosen. A relative path is in the server's directory.
+    /// Listens on a Unix socket, and on TCP only if a port was chosen. A relative path is in the
+    /// server's directory.
     pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Plan {
         self.socket = Some(path.into());
         self
     }
 
-    /// Listens on its port by TLS, with the certificates of this directory, and lets clients in without one.
+    /// Listens on its port by TLS, with the certificates of this directory, and lets clients in
+    /// without one.
     fn tls_of(mut self, directory: &Path) -> Plan {
         let named = std::mem::take(&mut self.arguments);
         let mut plan =
@@ -334,7 +352,8 @@ impl Plan {
         plan
     }
 
-    /// Listens on its port by TLS, and for [`Server::command`] on a Unix socket. The arguments name the certificates.
+    /// Listens on its port by TLS, and for [`Server::command`] on a Unix socket. The arguments name
+    /// the certificates.
     pub fn tls(mut self) -> Plan {
         self.has_tls = true;
         self.socket = Some("plain.sock".into());

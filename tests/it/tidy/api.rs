@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Folders all of whose public enums are part of the interface, whether `lib.rs` names them or their module.
+/// Folders all of whose public enums are part of the interface, whether `lib.rs` names them or
+/// their module.
 const PUBLIC: [&str; 3] = ["api/", "embedded/", "events/"];
 
 /// Public enums without the attributes that they need.

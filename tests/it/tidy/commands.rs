@@ -1,4 +1,5 @@
-//! Commands that pages print: the tests that they name exist, and so do the variables that they set.
+//! Commands that pages print: the tests that they name exist, and so do the variables that they
+//! set.
 
 use super::{files, none};
 use std::fs;

@@ -1,18 +1,21 @@
-//! The rule of src/docs/architecture.md: a module imports only from the layers below its own, and imports form no
-//! cycle.
+//! The rule of src/docs/architecture.md: a module imports only from the layers below its own, and
+//! imports form no cycle.
 //!
-//! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads to, and keeps the
-//! result as imports from file to file. A path to something that is re-exported leads to the file that the re-export
-//! names, so that `crate::Error` counts as `error.rs` and not as `lib.rs`.
+//! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads
+//! to, and keeps the result as imports from file to file. A path to something that is re-exported
+//! leads to the file that the re-export names, so that `crate::Error` counts as `error.rs` and not
+//! as `lib.rs`.
 //!
-//! Unit tests are left out: they may use the embedded node wherever they are. A `mod` line is no import: a parent has
-//! its children without needing them. `lib.rs` may name everything, as it is the table of contents.
+//! Unit tests are left out: they may use the embedded node wherever they are. A `mod` line is no
+//! import: a parent has its children without needing them. `lib.rs` may name everything, as it is
+//! the table of contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Named, code, paths, test_modules, without_tests};
 
-/// A part of the tree within which imports are free of cycles, and which knows what it may import from.
+/// A part of the tree within which imports are free of cycles, and which knows what it may import
+/// from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Algorithm,
@@ -181,7 +184,8 @@ impl Tree {
         None
     }
 
-    /// The file that a path leads to: the deepest module on it, or where that module has the next name from.
+    /// The file that a path leads to: the deepest module on it, or where that module has the next
+    /// name from.
     fn target(&self, path: &[String], patience: usize) -> Option<String> {
         let known = |length: &usize| self.modules.contains_key(&path[..*length].join("::"));
         let length = (0..=path.len()).rev().find(known)?;
@@ -199,8 +203,8 @@ impl Tree {
     }
 }
 
-/// The module that a file is: `protocol/mod.rs` is `protocol`, `protocol/resp.rs` is `protocol, resp`, `lib.rs` the
-/// root, `bin/quorumlock/main.rs` is `bin, quorumlock`.
+/// The module that a file is: `protocol/mod.rs` is `protocol`, `protocol/resp.rs` is `protocol,
+/// resp`, `lib.rs` the root, `bin/quorumlock/main.rs` is `bin, quorumlock`.
 pub(crate) fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs");
     let path = path

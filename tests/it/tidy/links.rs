@@ -1,5 +1,5 @@
-//! What pages and comments point to exists: the files and headings that pages link to, and the paths that pages and
-//! comments name. And the page on operations has every setting.
+//! What pages and comments point to exists: the files and headings that pages link to, and the
+//! paths that pages and comments name. And the page on operations has every setting.
 //!
 //! rustdoc checks the links to items of the crate.
 
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// Folders whose paths a page may name in backticks.
 const TOP: [&str; 6] = [".ci/", "benches/", "examples/", "fuzz/", "src/", "tests/"];
 
-/// How a path in a comment may begin. The path of a page below `src/` is named from the top as well.
+/// How a path in a comment may begin. The path of a page below `src/` is named from the top as
+/// well.
 const NAMED: [&str; 8] = [
     ".ci/",
     ".github/",
@@ -117,7 +118,8 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
         .filter(|path| TOP.iter().any(|top| path.starts_with(top)));
     let gone = paths.filter(|path| !path.contains([' ', '*', '<']) && !root.join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
-    // rustdoc shows the manual too: a link to another page has a definition there, which `src/docs/mod.rs` replaces.
+    // rustdoc shows the manual too: a link to another page has a definition there, which
+    // `src/docs/mod.rs` replaces.
     let is_of_manual = name.starts_with("src/docs/");
     let pages = inline_links(text).filter(|target| is_of_manual && target.contains(".md"));
     findings.extend(

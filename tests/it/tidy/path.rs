@@ -1,5 +1,5 @@
-//! The paths of an attempt, of a wait and of a release, as the tables in `src/engine/mod.rs` list them: each function
-//! is in its file.
+//! The paths of an attempt, of a wait and of a release, as the tables in `src/engine/mod.rs` list
+//! them: each function is in its file.
 
 use std::collections::BTreeSet;
 use std::fs;

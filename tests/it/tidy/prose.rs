@@ -1,15 +1,18 @@
-//! The rules of prose, executed: plain technical English, 120 columns, and references that a reader can follow.
+//! The rules of prose, executed: plain technical English, 100 columns, and references that a reader
+//! can follow.
 //!
-//! The subject of a sentence is a component: the driver, a waiter, the node, the caller. `.github/CONTRIBUTING.md`
-//! has the other rules. What counts as prose: all of a Markdown file or a Python module, the comments and strings of a
-//! source file, and the comments of a script or a manifest. Frequencies are counted in comments of Rust and in Markdown.
+//! The subject of a sentence is a component: the driver, a waiter, the node, the caller.
+//! `.github/CONTRIBUTING.md` has the other rules. What counts as prose: all of a Markdown file or a
+//! Python module, the comments and strings of a source file, and the comments of a script or a
+//! manifest. Frequencies are counted in comments of Rust and in Markdown.
 
 use super::source::code;
 use super::{name_below, none};
 use std::fs;
 use std::path::Path;
 
-/// Files and folders of the tree that hold no text of the repository: what tools write, and inputs of the fuzzer.
+/// Files and folders of the tree that hold no text of the repository: what tools write, and inputs
+/// of the fuzzer.
 const OUTSIDE: [&str; 7] = [
     ".git",
     "fuzz/artifacts",
@@ -20,7 +23,8 @@ const OUTSIDE: [&str; 7] = [
     "target",
 ];
 
-/// What may break a rule: error replies of servers, this list itself, and planted faults, whose strings are code.
+/// What may break a rule: error replies of servers, this list itself, and planted faults, whose
+/// strings are code.
 const EXEMPT: [&str; 3] = [
     "src/protocol/error_texts.txt",
     "tests/it/tidy/prose.rs",
@@ -31,7 +35,8 @@ fn is_exempt(name: &str) -> bool {
     EXEMPT.iter().any(|exempt| name.starts_with(exempt))
 }
 
-/// Words that name a person where a component is meant, and words of everyday speech with an exact term beside them.
+/// Words that name a person where a component is meant, and words of everyday speech with an exact
+/// term beside them.
 const BANNED: [&str; 22] = [
     "anybody",
     "anyone",
@@ -57,11 +62,14 @@ const BANNED: [&str; 22] = [
     "whomever",
 ];
 
-/// Most columns of a line of prose, as of code (`max_width` of rustfmt).
-const COLUMNS: usize = 120;
+/// Most columns of a line of prose in Rust and Markdown, as of code by the default of rustfmt.
+const COLUMNS: usize = 100;
+/// Most columns of a line of prose in other files, which no tool formats.
+const OTHER_COLUMNS: usize = 120;
 
-/// Words that hide which component does what, and how often the tree may use them. A phrase in lower case counts in
-/// either case; one with a capital counts where it begins a sentence. A limit is lowered when the tree has less.
+/// Words that hide which component does what, and how often the tree may use them. A phrase in
+/// lower case counts in either case; one with a capital counts where it begins a sentence. A limit
+/// is lowered when the tree has less.
 const LIMITS: [Limit; 10] = [
     Limit::new(
         &["gives"],
@@ -93,13 +101,13 @@ const LIMITS: [Limit; 10] = [
         0.7,
         "keys exist or hold, items are in their files; a substitute",
     ),
-    Limit::new(&["that of"], 1.0, "repeat the noun"),
+    Limit::new(&["that of"], 1.1, "repeat the noun"),
     Limit::new(
         &["Of a", "Of the"],
         0.7,
         "the sentence begins with its subject, or with 'for a'",
     ),
-    Limit::new(&["what is left"], 0.4, "the rest, or name what remains"),
+    Limit::new(&["what is left"], 0.6, "the rest, or name what remains"),
     Limit::new(&["besides"], 0.2, "in addition to, apart from, also"),
 ];
 
@@ -189,7 +197,8 @@ fn too_frequent(texts: &[(String, String)]) -> Vec<String> {
     LIMITS.iter().filter_map(excess).collect()
 }
 
-/// The comments of a Rust file, or a Markdown file without its code, line by line, each with its place.
+/// The comments of a Rust file, or a Markdown file without its code, line by line, each with its
+/// place.
 fn lines_of_prose<'t>(file: &str, text: &'t str) -> Vec<(String, &'t str)> {
     let is_markdown = file.ends_with(".md");
     if !is_markdown && !file.ends_with(".rs") {
@@ -249,6 +258,11 @@ fn is_of_word(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
+/// Whether a line is not to be broken: a table, a drawing, which has gaps, or a single word.
+fn is_one_piece(text: &str) -> bool {
+    is_table(text) || text.trim().contains("   ") || text.split_whitespace().count() < 2
+}
+
 fn references(file: &str, text: &str) -> Vec<String> {
     let found = text
         .lines()
@@ -263,6 +277,7 @@ fn references(file: &str, text: &str) -> Vec<String> {
 
 fn findings(file: &str, text: &str) -> Vec<String> {
     let is_markdown = file.ends_with(".md");
+    let is_rust = file.ends_with(".rs");
     let is_source = [".rs", ".c", ".cpp", ".h", ".hpp"]
         .iter()
         .any(|kind| file.ends_with(kind));
@@ -278,10 +293,20 @@ fn findings(file: &str, text: &str) -> Vec<String> {
         for word in banned_words(line) {
             found(format!("says {word:?}"));
         }
-        is_verbatim ^= is_markdown && line.trim_start().starts_with("```");
+        let text = if is_rust {
+            comment(whole).unwrap_or_default()
+        } else {
+            line
+        };
+        is_verbatim ^= (is_markdown || is_rust) && text.trim_start().starts_with("```");
         let columns = whole.chars().count();
-        if columns > COLUMNS && !is_verbatim && !is_table(line) && !line.trim().is_empty() {
-            found(format!("{columns} columns, more than {COLUMNS}"));
+        let most = if is_markdown || is_rust {
+            COLUMNS
+        } else {
+            OTHER_COLUMNS
+        };
+        if columns > most && !is_verbatim && !is_one_piece(text) {
+            found(format!("{columns} columns, more than {most}"));
         }
     }
     findings

@@ -1,11 +1,12 @@
-//! Pages that name things of the tests: each numbered rule of `src/docs/rules.md` names the tests that show it, and
-//! those tests exist; `.github/CONTRIBUTING.md` lists every variable that the tests read.
+//! Pages that name things of the tests: each numbered rule of `src/docs/rules.md` names the tests
+//! that show it, and those tests exist; `.github/CONTRIBUTING.md` lists every variable that the
+//! tests read.
 //!
-//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` are test names in
-//! backticks:
+//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` are test
+//! names in backticks:
 //! - `lib::name` is a test function anywhere below `src/`;
-//! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one in
-//!   `tests/sim/recovery.rs`;
+//! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one
+//!   in `tests/sim/recovery.rs`;
 //! - `properties::resp::name` and `models::relay::name` likewise;
 //! - `it::waiting`, or `sim` alone, is a whole file or folder of tests.
 
@@ -83,8 +84,8 @@ fn every_variable_of_the_tests_is_listed() {
     );
 }
 
-/// The names of variables that a file quotes. The results of the C interface begin alike and have no such word behind
-/// it.
+/// The names of variables that a file quotes. The results of the C interface begin alike and have
+/// no such word behind it.
 fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.split('"').filter_map(variable)
 }

@@ -1,10 +1,13 @@
-//! Reads Rust text just well enough for the house rules: what is code in it, and which modules its paths lead to.
+//! Reads Rust text just well enough for the house rules: what is code in it, and which modules its
+//! paths lead to.
 //!
-//! Three steps. [`code`] blanks comments, strings and characters, so that a rule sees only what the compiler acts on.
-//! [`without_tests`] blanks what is under `#[cfg(test)]` as well. [`paths`] lists the module paths that the code
-//! names, both in `use` and in the middle of an expression. Line breaks survive, so that lines keep their numbers.
+//! Three steps. [`code`] blanks comments, strings and characters, so that a rule sees only what the
+//! compiler acts on. [`without_tests`] blanks what is under `#[cfg(test)]` as well. [`paths`] lists
+//! the module paths that the code names, both in `use` and in the middle of an expression. Line
+//! breaks survive, so that lines keep their numbers.
 //!
-//! This is no parser: macros are read as they are written, and a path that a macro puts together is not seen.
+//! This is no parser: macros are read as they are written, and a path that a macro puts together is
+//! not seen.
 
 use std::ops::Range;
 
@@ -50,7 +53,8 @@ pub(crate) fn without_tests(code: &str) -> (String, Vec<Range<usize>>) {
     (out, items)
 }
 
-/// The modules in other files that a file declares for tests only: each name, and the `#[path]` if it has one.
+/// The modules in other files that a file declares for tests only: each name, and the `#[path]` if
+/// it has one.
 pub(crate) fn test_modules(text: &str) -> Vec<(String, Option<String>)> {
     let code = code(text);
     let items = without_tests(&code).1.into_iter();
@@ -87,14 +91,15 @@ pub(crate) fn tokens(code: &str) -> Vec<&str> {
 /// A path as the code names it, and the name that it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in `net/engine.rs`, both as
-    /// `net, link`.
+    /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in
+    /// `net/engine.rs`, both as `net, link`.
     pub(crate) path: Vec<String>,
     /// The name that a `use` assigns to it, for following re-exports. `*` for all that is there.
     pub(crate) alias: Option<String>,
 }
 
-/// The paths into the crate that the code of `module` names. `children` are the modules right below it.
+/// The paths into the crate that the code of `module` names. `children` are the modules right below
+/// it.
 pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<Named> {
     let tokens = tokens(code);
     let mut found = Vec::new();
@@ -159,7 +164,8 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
     found
 }
 
-/// The paths that the code imports, as they are written. For other crates, whose modules have no files here.
+/// The paths that the code imports, as they are written. For other crates, whose modules have no
+/// files here.
 pub(crate) fn imports(code: &str) -> Vec<Vec<&str>> {
     let tokens = tokens(code);
     let starts =
@@ -170,7 +176,8 @@ pub(crate) fn imports(code: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The leaves of a use tree that begins at a token, each with the name it gets, and the place of its semicolon.
+/// The leaves of a use tree that begins at a token, each with the name it gets, and the place of
+/// its semicolon.
 fn use_tree<'a>(tokens: &[&'a str], start: usize) -> (Vec<(Vec<&'a str>, String)>, usize) {
     let mut leaves = Vec::new();
     let mut prefixes: Vec<Vec<&str>> = Vec::new();
@@ -191,7 +198,8 @@ fn use_tree<'a>(tokens: &[&'a str], start: usize) -> (Vec<(Vec<&'a str>, String)
                 if token == "}" {
                     prefixes.pop();
                 }
-                // After a brace the leaf is done: what follows is a comma, another brace or the semicolon.
+                // After a brace the leaf is done: what follows is a comma, another brace or the
+                // semicolon.
                 path = if token == "}" {
                     Vec::new()
                 } else {
@@ -222,7 +230,8 @@ fn use_tree<'a>(tokens: &[&'a str], start: usize) -> (Vec<(Vec<&'a str>, String)
     }
 }
 
-/// A path as it is written in the module `here`, from the crate's root; `None` when it leads to another crate.
+/// A path as it is written in the module `here`, from the crate's root; `None` when it leads to
+/// another crate.
 fn resolve(leaf: &[&str], here: &[String], children: &[String]) -> Option<Vec<String>> {
     let (mut base, mut rest) = match *leaf.first()? {
         "crate" => (root_of(here), &leaf[1..]),
@@ -320,8 +329,8 @@ fn block_comment_length(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the item that code begins with: to its semicolon, or to the end of its braces. What has neither, such
-/// as a field, ends with the braces around it at the latest.
+/// The length of the item that code begins with: to its semicolon, or to the end of its braces.
+/// What has neither, such as a field, ends with the braces around it at the latest.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, c) in code.char_indices() {

@@ -155,7 +155,8 @@ fn a_reset_behind_the_handshake_leaves_no_key() {
     }
 }
 
-/// TLS has taken the `SET`, and the kernel has it. It runs when the server goes on, behind a connection that is gone.
+/// TLS has taken the `SET`, and the kernel has it. It runs when the server goes on, behind a
+/// connection that is gone.
 #[test]
 fn a_set_in_the_buffer_of_a_stopped_server_leaves_no_key() {
     if !has_tls() {
@@ -174,8 +175,8 @@ fn a_set_in_the_buffer_of_a_stopped_server_leaves_no_key() {
     }
 }
 
-/// Sixty threads send more than sockets take. The connection breaks when the server has some of their `SET`s, while
-/// others are still inside TLS.
+/// Sixty threads send more than sockets take. The connection breaks when the server has some of
+/// their `SET`s, while others are still inside TLS.
 #[test]
 fn sets_that_tls_has_sent_in_part_leave_no_key() {
     if !has_tls() {

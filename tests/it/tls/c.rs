@@ -127,7 +127,8 @@ fn each_fault_has_its_numbers() {
     assert_eq!(says(&program, &[], &variables), "all kept");
 }
 
-/// Interrupted all the time, without a handler of SIGPIPE, while it forks and servers hang and die; and under valgrind.
+/// Interrupted all the time, without a handler of SIGPIPE, while it forks and servers hang and die;
+/// and under valgrind.
 #[test]
 fn a_host_of_any_habits_is_at_home() {
     if !has_tls() {
@@ -136,7 +137,8 @@ fn a_host_of_any_habits_is_at_home() {
     over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
 }
 
-/// Under valgrind. Without the examples: they wait for a second, and on a busy machine handshakes take longer there.
+/// Under valgrind. Without the examples: they wait for a second, and on a busy machine handshakes
+/// take longer there.
 #[test]
 fn a_program_leaves_not_a_byte() {
     if !has_tls() {

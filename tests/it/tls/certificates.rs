@@ -42,7 +42,8 @@ impl Authority {
         authority
     }
 
-    /// Issues a certificate: `name.crt`, with its key in `name.key`. What it contains about itself must never show.
+    /// Issues a certificate: `name.crt`, with its key in `name.key`. What it contains about itself
+    /// must never show.
     pub(crate) fn issue(&self, name: &str, particulars: Particulars) -> &Authority {
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
         self.openssl(&format!(

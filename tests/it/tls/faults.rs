@@ -98,7 +98,8 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
         let expected = (Cause::Tls(error), error != CertificateNotYetValid);
         assert_eq!(cause(&server.url(), roots.roots()), expected);
     }
-    // One that has issued itself, as `openssl req -x509` makes it, and that is no root of the client; and one that is.
+    // One that has issued itself, as `openssl req -x509` makes it, and that is no root of the
+    // client; and one that is.
     for (roots, error) in [(&other, UnknownIssuer), (&authority, BadCertificate)] {
         let server = authority.server("ca");
         assert_eq!(
@@ -139,8 +140,8 @@ fn a_server_without_tls_is_said_to_have_none() {
     );
 }
 
-/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, in the first
-/// attempt.
+/// Redis closes such a connection without a byte. What it speaks is asked once, on a second
+/// connection, in the first attempt.
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     if !has_tls() {
@@ -185,7 +186,8 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     );
 }
 
-/// A server that does not reply about TLS does not hold an attempt up for longer than half of the node timeout.
+/// A server that does not reply about TLS does not hold an attempt up for longer than half of the
+/// node timeout.
 #[test]
 fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
     let fake = Fake::scripted(|connection, event| match event {

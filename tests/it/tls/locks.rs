@@ -132,7 +132,8 @@ fn a_waiter_is_woken_by_a_release() {
     assert!(is_held && waited < 10 * SECOND, "{waited:?}");
 }
 
-/// The first handshake is a full one; the subscription's, and one after the connections were cut, resume.
+/// The first handshake is a full one; the subscription's, and one after the connections were cut,
+/// resume.
 #[test]
 fn commands_and_subscriptions_share_sessions() {
     if !has_tls() {

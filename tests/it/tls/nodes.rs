@@ -1,8 +1,10 @@
-//! The tests about nodes that hang, die, come late, break and come back, over TLS: with the same results.
+//! The tests about nodes that hang, die, come late, break and come back, over TLS: with the same
+//! results.
 //!
-//! They run in a process where all servers that they start listen by TLS, and where the system's root is the one that
-//! has issued their certificates. So the tests are what they are without TLS, and so are their clients. The proxies
-//! are in front of the servers, and stall, cut, trickle and reset records.
+//! They run in a process where all servers that they start listen by TLS, and where the system's
+//! root is the one that has issued their certificates. So the tests are what they are without TLS,
+//! and so are their clients. The proxies are in front of the servers, and stall, cut, trickle and
+//! reset records.
 
 use super::certificates::{Authority, Particulars};
 use crate::support::capable::has_tls;
@@ -50,8 +52,8 @@ const LEFT_OUT: [&str; 37] = [
     "loss_callbacks::a_callback_may_use_the_client",
     // The connection is refused before TLS begins, and so without a word.
     "faults::a_server_with_too_many_clients",
-    // All nodes are expected to be connected when a quorum has answered. A handshake by TLS takes longer, and one that
-    // is not needed goes on with the next call.
+    // All nodes are expected to be connected when a quorum has answered. A handshake by TLS takes
+    // longer, and one that is not needed goes on with the next call.
     "handing_over::a_loss_is_reported",
     "node_figures::faults_are_counted",
     "reentrant::a_lock_that_the_nodes_lost",
@@ -62,7 +64,8 @@ const LEFT_OUT: [&str; 37] = [
     "watchdog::the_thread_is_started",
 ];
 
-/// Runs these tests in a process of servers with TLS. They sleep for most of their time, so two run at once.
+/// Runs these tests in a process of servers with TLS. They sleep for most of their time, so two run
+/// at once.
 fn over_tls(tests: &[&str]) {
     run(tests, "2", |_| true);
 }

@@ -1,4 +1,5 @@
-//! A peer that ends TLS before a real server, and cuts what that one answers into records as a test requires.
+//! A peer that ends TLS before a real server, and cuts what that one answers into records as a test
+//! requires.
 
 use super::certificates::Authority;
 use rustls::pki_types::pem::PemObject;
@@ -23,7 +24,8 @@ pub(super) enum Cut {
     Ends,
     /// A record that was not encrypted takes the place of the first reply to a release.
     Forged,
-    /// A `KeyUpdate` goes alone before each reply, and another one behind it. Each asks for one of the client.
+    /// A `KeyUpdate` goes alone before each reply, and another one behind it. Each asks for one of
+    /// the client.
     KeyUpdates,
     /// Each reply takes this many records, if it has so many bytes.
     Pieces(usize),

@@ -1,4 +1,5 @@
-//! Each reply goes to its own request however records are cut, and none waits inside TLS while no byte arrives.
+//! Each reply goes to its own request however records are cut, and none waits inside TLS while no
+//! byte arrives.
 
 use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
@@ -19,15 +20,16 @@ fn pairs() -> usize {
     std::env::var("QUORUMLOCK_TLS_PAIRS").map_or(400, |pairs| pairs.parse().unwrap())
 }
 
-/// Pairs through such a peer, by so many threads on one connection. Each `SET` that must be granted is followed by one
-/// that must be refused, and then by a release that must delete: replies that are mixed up show.
+/// Pairs through such a peer, by so many threads on one connection. Each `SET` that must be granted
+/// is followed by one that must be refused, and then by a release that must delete: replies that
+/// are mixed up show.
 fn exchange(cut: Cut, threads: usize) -> Peer {
     let authority = Authority::new();
     authority.issue("node", Particulars::default());
     let server = Server::start().unwrap();
     if let Cut::Ends = cut {
-        // The first grant of a new deployment is followed by the note that it waits for. The end is to be behind one
-        // that counts at once.
+        // The first grant of a new deployment is followed by the note that it waits for. The end is
+        // to be behind one that counts at once.
         drop(take(&long_lock(&client([&server]), "first")));
     }
     let peer = Peer::before(server.port(), &authority, cut);

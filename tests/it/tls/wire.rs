@@ -1,5 +1,5 @@
-//! A proxy that keeps what servers answer at first, where the beginning of a handshake shows whether it resumes a
-//! session.
+//! A proxy that keeps what servers answer at first, where the beginning of a handshake shows
+//! whether it resumes a session.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -15,7 +15,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// A proxy that leads to this port of 127.0.0.1. Its threads end with their connections, or the process.
+    /// A proxy that leads to this port of 127.0.0.1. Its threads end with their connections, or the
+    /// process.
     pub(super) fn before(server: u16) -> Recorder {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -65,8 +66,8 @@ fn is_resumed(answer: &[u8]) -> bool {
     let hello = usize::from(answer[3]) << 8 | usize::from(answer[4]);
     assert_eq!((answer[0], answer[5]), (22, 2), "no ServerHello");
     let hello_ends = 5 + hello;
-    // TLS 1.3: the extension pre_shared_key with the index 0. TLS 1.2: no Certificate follows, in that record or the
-    // next one.
+    // TLS 1.3: the extension pre_shared_key with the index 0. TLS 1.2: no Certificate follows, in
+    // that record or the next one.
     let has_pre_shared_key = answer[..hello_ends]
         .windows(6)
         .any(|bytes| bytes == [0, 41, 0, 2, 0, 0]);

@@ -67,11 +67,13 @@ fn a_waiter_asks_seldom_while_one_holder_keeps_the_lock() {
     let attempts = attempts(&servers, plain, |_, until| {
         thread::sleep(until - Instant::now())
     });
-    // One at first, and in its turn; one more for each subscription that is confirmed, and then each second.
+    // One at first, and in its turn; one more for each subscription that is confirmed, and then
+    // each second.
     assert!(attempts <= 2 + 3 + WHILE.as_secs() + 1, "{attempts}");
 }
 
-/// The value of the key changes with each extension, and its holder does not: none of that is a challenge.
+/// The value of the key changes with each extension, and its holder does not: none of that is a
+/// challenge.
 #[test]
 fn a_waiter_for_a_fenced_lock_asks_seldom_as_well() {
     const EXTENSIONS: u64 = 5;
@@ -128,8 +130,8 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
             .sum::<u64>()
     };
     let mut found = Vec::new();
-    // Without the rule one of three is undone. A machine may hold a node up again and again, and the first attempt is
-    // made before the caller waits.
+    // Without the rule one of three is undone. A machine may hold a node up again and again, and
+    // the first attempt is made before the caller waits.
     let is_seldom = (0..3).any(|_| {
         let before = [count("set"), count("eval") + count("evalsha")];
         assert!(!matches!(
@@ -225,8 +227,8 @@ fn the_release_of_another_library_is_noticed_before_the_place_lease() {
     assert!(is_prompt, "{waited:?}");
 }
 
-/// A program that takes the lock for a moment again and again, and neither publishes nor subscribes. The waiter has to
-/// find out that the lock changes hands.
+/// A program that takes the lock for a moment again and again, and neither publishes nor
+/// subscribes. The waiter has to find out that the lock changes hands.
 #[test]
 fn a_waiter_gets_its_share_beside_a_program_that_polls() {
     let servers = Server::several(3).unwrap();

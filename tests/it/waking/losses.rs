@@ -1,5 +1,5 @@
-//! Notifications that do not come: connections cut, commands denied, nodes hung. Every waiter gets the lock all the
-//! same.
+//! Notifications that do not come: connections cut, commands denied, nodes hung. Every waiter gets
+//! the lock all the same.
 
 use super::{ARRIVAL, LONG, PROMPT, patient, time_to_wake};
 use crate::clients::{SOON, Seen, client, gone_for_good, long_lock, take};
@@ -13,8 +13,8 @@ use quorumlock::{Cause, Redlock, ReleaseOutcome};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A call that is not told asks after so long by default, or after a delay that is shorter; and time for a busy
-/// machine.
+/// A call that is not told asks after so long by default, or after a delay that is shorter; and
+/// time for a busy machine.
 const BOUND: Duration = Duration::from_millis(1000 + 50 + 500);
 
 /// What was refused: which side, by which node, and why.
@@ -356,8 +356,9 @@ fn a_node_that_hangs_during_a_subscription_does_not_prevent_a_wake_up() {
     gone_for_good(&servers, "k");
 }
 
-/// The release falls into every moment there is around the beginning of a wait: before the first attempt, between it
-/// and the subscription, before and after the confirmation. A missed release would be waited for until the limit.
+/// The release falls into every moment there is around the beginning of a wait: before the first
+/// attempt, between it and the subscription, before and after the confirmation. A missed release
+/// would be waited for until the limit.
 #[test]
 fn a_release_between_a_lost_attempt_and_the_subscription_is_not_missed() {
     const ROUNDS: u32 = 1000;

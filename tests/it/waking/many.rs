@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// How long the programs compete.
 const GAME: Duration = Duration::from_secs(2);
 
-/// Waits are counted in the turns of others, which a machine that is busy with other things does not make longer.
+/// Waits are counted in the turns of others, which a machine that is busy with other things does
+/// not make longer.
 #[test]
 fn eight_programs_get_equal_shares_and_none_waits_for_long() {
     let servers = Server::several(3).unwrap();
@@ -99,7 +100,8 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
         || {
             const LOCKS: usize = 1000;
             let servers = Server::several(3).unwrap();
-            // A node that the machine holds up for longer than its timeout misses entries, until their calls ask again.
+            // A node that the machine holds up for longer than its timeout misses entries, until
+            // their calls ask again.
             let mine = client(&servers);
             let theirs = client(&servers);
             let name = |number: usize| format!("k{number}");

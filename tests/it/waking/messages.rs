@@ -1,4 +1,5 @@
-//! Messages to subscribers that are lost, late, repeated or out of order: nothing but waits depends on them.
+//! Messages to subscribers that are lost, late, repeated or out of order: nothing but waits depends
+//! on them.
 
 use super::ARRIVAL;
 use crate::clients::{LONG_TTL, SOON, calls, gone_for_good};

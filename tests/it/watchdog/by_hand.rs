@@ -49,8 +49,9 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     gone_for_good(&servers, KEY);
 }
 
-/// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is asked for by hand,
-/// the nodes go by it, and their answers do not come. When the keys are gone, no node holds the lock any more.
+/// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is
+/// asked for by hand, the nodes go by it, and their answers do not come. When the keys are gone, no
+/// node holds the lock any more.
 #[test]
 fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
     // Whether the extension fails before the wait for the renewal is over, or after.

@@ -20,7 +20,8 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
         let start = Instant::now();
         let guard = take(&mutex);
         let taken = runs_out(&guard).duration_since(start);
-        // The last one begins at so many periods, and holds for a whole time to live less drift and margin.
+        // The last one begins at so many periods, and holds for a whole time to live less drift and
+        // margin.
         let expected = TTL / 3 * at_most + TTL * 9 / 10;
         assert!(
             taken + TTL / 20 >= expected && taken < expected + SOON / 10,

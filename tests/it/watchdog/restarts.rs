@@ -10,7 +10,8 @@ use std::time::Duration;
 #[test]
 fn a_restarted_node_is_repaired_automatically() {
     let mut servers = Server::several(3).unwrap();
-    // It counts restarted nodes; with restart protection the lock would be lost with the second one.
+    // It counts restarted nodes; with restart protection the lock would be lost with the second
+    // one.
     let nodes = servers.iter().map(Server::url);
     let client = Redlock::builder()
         .nodes(nodes)

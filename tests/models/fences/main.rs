@@ -1,18 +1,22 @@
-//! The rule of fencing, searched through: all states that three nodes and two or three attempts can come to.
+//! The rule of fencing, searched through: all states that three nodes and two or three attempts can
+//! come to.
 //!
-//! The rule is the library's own, `algorithm::fence`; around it is a world without time, in which every message arrives
-//! at any time, in any order, or never ([`world`]). What must hold in every state that [`search`] reaches:
+//! The rule is the library's own, `algorithm::fence`; around it is a world without time, in which
+//! every message arrives at any time, in any order, or never ([`world`]). What must hold in every
+//! state that [`search`] reaches:
 //! 1. No two attempts are won with the same fence.
 //! 2. An attempt that began when another had been won is won with a greater one.
-//! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node has such a fence.
+//! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node
+//!    has such a fence.
 //!
-//! The lock may be a read-write lock: readers and writers without a fence then come to any node at any time that has no
-//! entry of an attempt any more, and winners are downgraded.
+//! The lock may be a read-write lock: readers and writers without a fence then come to any node at
+//! any time that has no entry of an attempt any more, and winners are downgraded.
 //!
-//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is.
-//! Three that are not weaker hold: that replies which come late may join, if they are not above the fence, that a
-//! winner's key is set again on nodes that had lost it, and that a raise is done where a downgrade has been. The
-//! attempt has won by then, and counts no acknowledgement any more.
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest
+//! trace there is. Three that are not weaker hold: that replies which come late may join, if they
+//! are not above the fence, that a winner's key is set again on nodes that had lost it, and that a
+//! raise is done where a downgrade has been. The attempt has won by then, and counts no
+//! acknowledgement any more.
 //!
 //! ```text
 //!   cargo test --release -p models --test fences -- --nocapture                               figures and traces

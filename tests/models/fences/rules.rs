@@ -6,7 +6,8 @@ use quorumlock::algorithm::node::{NodeId, NodeSet};
 /// When an attempt is won, and what is asked for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The node whose fence is far ahead has no part in the maximum, and counts as one that has acknowledged it.
+    /// The node whose fence is far ahead has no part in the maximum, and counts as one that has
+    /// acknowledged it.
     AheadAcknowledges,
     /// The node whose fence is far ahead counts as any other.
     AheadCounts,
@@ -14,13 +15,15 @@ pub(crate) enum Rule {
     DowngradedRaises,
     /// Every node that has granted when it is looked at counts, whatever fence it returned.
     LateGrantsCount,
-    /// As proved, and a reply that comes when the fence is fixed may join those that were counted, unless it is above.
+    /// As proved, and a reply that comes when the fence is fixed may join those that were counted,
+    /// unless it is above.
     LateRepliesJoin,
     /// Won with the greatest fence of a quorum, and no raise.
     PlainMaximum,
     /// The library's.
     Proved,
-    /// The raise goes to nodes as well whose reply was not counted, and their acknowledgement counts.
+    /// The raise goes to nodes as well whose reply was not counted, and their acknowledgement
+    /// counts.
     RaiseUncounted,
     /// The attempt does not wait for the acknowledgement.
     RaiseUnacknowledged,

@@ -1,17 +1,21 @@
-//! The world: nodes as the script leaves them, attempts, and messages that arrive at any time or not at all.
+//! The world: nodes as the script leaves them, attempts, and messages that arrive at any time or
+//! not at all.
 //!
 //! It has no more steps than are needed:
-//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing
-//!    anywhere.
-//! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from any attempt. That an
-//!    attempt ends without the lock, or a holder releases, adds nothing to that: it does nothing more, and its key may
-//!    be taken.
-//! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was
-//!    late.
-//! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
-//! 5. All readers of a read-write lock are the same one, and so are all writers without a fence. Where one of them
-//!    comes, the entry of the attempt has ended. It is forgotten at once, because it can only refuse others.
-//! 6. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
+//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal
+//!    changes nothing anywhere.
+//! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from
+//!    any attempt. That an attempt ends without the lock, or a holder releases, adds nothing to
+//!    that: it does nothing more, and its key may be taken.
+//! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed:
+//!    one that is not was late.
+//! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin
+//!    after it.
+//! 5. All readers of a read-write lock are the same one, and so are all writers without a fence.
+//!    Where one of them comes, the entry of the attempt has ended. It is forgotten at once, because
+//!    it can only refuse others.
+//! 6. What no later step reads is forgotten, and nodes have no names: a state and its mirror image
+//!    are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
 use crate::search::{self, After, Won, Wrong};
@@ -29,7 +33,8 @@ pub(crate) struct Scope {
     pub(crate) floors: bool,
     /// Winners set their key again on nodes that have lost it.
     pub(crate) repairs: bool,
-    /// The lock is a read-write lock: readers and writers without a fence come in between, and winners are downgraded.
+    /// The lock is a read-write lock: readers and writers without a fence come in between, and
+    /// winners are downgraded.
     pub(crate) shares: bool,
     /// One node's fence is further ahead than a clock explains.
     pub(crate) ahead: bool,
@@ -190,7 +195,8 @@ impl search::World for World {
                 }
                 if scope.repairs && attempt.phase == Phase::Won && traffic.repair == Message::Unsent
                 {
-                    // One that was sent before the downgrade may arrive after it, unless the downgrade has been there.
+                    // One that was sent before the downgrade may arrive after it, unless the
+                    // downgrade has been there.
                     if !(node.is_of(a) && node.reads) {
                         steps.push(Step::Repair(a, n, true));
                     }

@@ -1,5 +1,5 @@
-//! What programs make of their looks, by the library's rules; what the design leaves open; and what must hold when no
-//! program is at work.
+//! What programs make of their looks, by the library's rules; what the design leaves open; and what
+//! must hold when no program is at work.
 
 use crate::note::{Memo, Names, SHORT, duration, ticks_before_now, ttl};
 use crate::rules::Rule;
@@ -293,8 +293,8 @@ impl World {
         }
     }
 
-    /// Whether a program lives, one of those, whose vote was lost and of which no node knows that answers. It may be
-    /// the same program, which holds and extends.
+    /// Whether a program lives, one of those, whose vote was lost and of which no node knows that
+    /// answers. It may be the same program, which holds and extends.
     fn is_overlooked(&self, p: usize, scope: Scope, is_one: impl Fn(&Program) -> bool) -> bool {
         let answers = |n: usize| self.programs[p].links[n].phase != Phase::Silent;
         let is_overlooked = |(q, other): (usize, &Program)| {
@@ -315,8 +315,8 @@ impl World {
             && self.is_overlooked(p, scope, |other| other.is_long)
     }
 
-    /// No program is at work: one that tries now does not wait without need; where it has to, it gets the lock when the
-    /// longest time to live has passed, and all nodes count.
+    /// No program is at work: one that tries now does not wait without need; where it has to, it
+    /// gets the lock when the longest time to live has passed, and all nodes count.
     pub(crate) fn check_idle(&self, case: Case) -> Result<(), Wrong> {
         let scope = case.scope;
         let quorum = scope.nodes / 2 + 1;

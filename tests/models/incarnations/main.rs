@@ -1,16 +1,17 @@
-//! What nodes remember of themselves, searched through: all states that one, two or three nodes, and the programs that
-//! come and go, can come to.
+//! What nodes remember of themselves, searched through: all states that one, two or three nodes,
+//! and the programs that come and go, can come to.
 //!
-//! The rules are the library's own, `algorithm::incarnation`. Around them is a world of nodes, each with its key and
-//! one lock, and of programs that know nothing when they begin ([`world`]). Nodes lose what they have, or get an older
-//! copy of it; they do not reply; their clocks are set ([`faults`]). [`note`] stores a key by ages, [`judge`] asks the
-//! rules. What must hold in every state that [`search`] reaches:
+//! The rules are the library's own, `algorithm::incarnation`. Around them is a world of nodes, each
+//! with its key and one lock, and of programs that know nothing when they begin ([`world`]). Nodes
+//! lose what they have, or get an older copy of it; they do not reply; their clocks are set
+//! ([`faults`]). [`note`] stores a key by ages, [`judge`] asks the rules. What must hold in every
+//! state that [`search`] reaches:
 //! 1. At most one program holds the lock.
-//! 2. When no program is at work, one that begins finds that all nodes count, at the latest when `max_ttl` has passed
-//!    twice; and that enough of them count at once, where nothing was lost.
+//! 2. When no program is at work, one that begins finds that all nodes count, at the latest when
+//!    `max_ttl` has passed twice; and that enough of them count at once, where nothing was lost.
 //!
-//! What the design leaves open is passed over ([`scope::open`]). A search that does not pass over one of these finds
-//! its trace, and with `Strict` there is none.
+//! What the design leaves open is passed over ([`scope::open`]). A search that does not pass over
+//! one of these finds its trace, and with `Strict` there is none.
 //!
 //! | open by default | with `Strict` |
 //! |---|---|
@@ -19,12 +20,13 @@
 //! | a loss without a new process, between a look and what is done because of it | closed, unless a clock is set then |
 //! | every node that knew of a longer `max_ttl` is lost or silent | open |
 //!
-//! Not in any scope, as it takes 7.4 million states: a node's clock that is set back and forward again, while the node
-//! waits, ends the wait a second early.
+//! Not in any scope, as it takes 7.4 million states: a node's clock that is set back and forward
+//! again, while the node waits, ends the wait a second early.
 //!
-//! The rules without one of their clauses ([`rules`]) are searched by the same code, and each is refuted by the
-//! shortest trace there is. One that is not weaker holds: a longer `max_ttl` that is stored only at nodes whose votes
-//! count, as no program counts an age before all nodes have replied.
+//! The rules without one of their clauses ([`rules`]) are searched by the same code, and each is
+//! refuted by the shortest trace there is. One that is not weaker holds: a longer `max_ttl` that is
+//! stored only at nodes whose votes count, as no program counts an age before all nodes have
+//! replied.
 //!
 //! ```text
 //!   cargo test --release -p models --test incarnations -- --nocapture        figures and traces

@@ -90,7 +90,8 @@ impl Memo {
         }
     }
 
-    /// A founder's, that was written not more than so many ticks ago by the node's clock, or so many by others.
+    /// A founder's, that was written not more than so many ticks ago by the node's clock, or so
+    /// many by others.
     pub(crate) fn is_young_founder(&self, age: u8, wall: u8) -> bool {
         let is_young = (0..=age as i8).contains(&self.age) || self.wall <= wall as i8;
         self.origin == Some(Origin::Founder) && is_young
@@ -137,8 +138,8 @@ impl Memo {
     }
 }
 
-/// `-` is nothing, `f` a founder, `s` a later one; the age by the node's clock, and by others where it differs; `L` the
-/// longer `max_ttl`; what has changed of the names.
+/// `-` is nothing, `f` a founder, `s` a later one; the age by the node's clock, and by others where
+/// it differs; `L` the longer `max_ttl`; what has changed of the names.
 impl fmt::Display for Memo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.origin {

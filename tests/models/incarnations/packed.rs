@@ -1,4 +1,5 @@
-//! States as the search stores them: bits behind each other, and of all states that differ in names the least.
+//! States as the search stores them: bits behind each other, and of all states that differ in names
+//! the least.
 
 use crate::note::{AHEAD, Memo};
 use crate::world::{Data, Link, NODES, Program, World};

@@ -29,11 +29,13 @@ pub(crate) enum Rule {
     Proved,
     /// Some programs write no notes.
     SomeNoteNothing,
-    /// A longer time to live is stored at the nodes whose votes count, and at the others when it comes to that.
+    /// A longer time to live is stored at the nodes whose votes count, and at the others when it
+    /// comes to that.
     StoresAtVotes,
     /// With `Strict`, a deployment is new if all nodes have answered, and none has a note.
     StrictFoundsAll,
-    /// With `Strict`, the look behind a vote asks for the note alone, not for the names of the node.
+    /// With `Strict`, the look behind a vote asks for the note alone, not for the names of the
+    /// node.
     StrictReadsNoNames,
     /// A note is written whatever is there now.
     Unconditional,

@@ -1,5 +1,5 @@
-//! How much there is to search: nodes, programs, what may fail, and which of the cases that the design leaves open are
-//! passed over.
+//! How much there is to search: nodes, programs, what may fail, and which of the cases that the
+//! design leaves open are passed over.
 
 use quorumlock::algorithm::quarantine::RestartPolicy;
 use std::fmt;
@@ -19,9 +19,11 @@ pub(crate) enum Fault {
     Hang,
     /// A note is lost.
     Lost,
-    /// The replication id changes, and nothing is lost: the first replica, a backlog that was freed.
+    /// The replication id changes, and nothing is lost: the first replica, a backlog that was
+    /// freed.
     Renamed,
-    /// Another process, with an older copy of the data: a restart from a snapshot, a replica that took over.
+    /// Another process, with an older copy of the data: a restart from a snapshot, a replica that
+    /// took over.
     Saved,
     /// The node's clock is set to any time.
     Step,
@@ -31,7 +33,8 @@ pub(crate) enum Fault {
 
 /// What the design leaves open, as bits: a search passes over what comes after one of these.
 pub(crate) mod open {
-    /// All that answer of a quorum lost the key or never had it, and a program lives whose vote was lost.
+    /// All that answer of a quorum lost the key or never had it, and a program lives whose vote was
+    /// lost.
     pub(crate) const ALL_LOST: u8 = 1;
     /// A loss while a deployment is founded, or a moment later.
     pub(crate) const FOUNDING: u8 = 2;

@@ -1,13 +1,16 @@
 //! The world: nodes with a key and one lock, and two programs at most that are at work.
 //!
 //! It has no more steps than are needed:
-//! 1. A tick is one [`MOMENT`](quorumlock::algorithm::incarnation::MOMENT). All times are ages, and old is old.
-//! 2. A program is new in each attempt, and knows nothing. There are as many attempts as there may be, two at a time.
-//! 3. The look at a node and the vote are one step, and the reply is known at once. A note is another step, at any time
-//!    after the nodes were judged; one that is lost is one that comes too late. Nodes are judged, and the lock is won,
-//!    as soon as can be: to win later would end as soon.
-//! 4. An attempt that is lost, and a lease that ends, leave no lock behind: that would refuse others only. A note that
-//!    is under way arrives all the same.
+//! 1. A tick is one [`MOMENT`](quorumlock::algorithm::incarnation::MOMENT). All times are ages, and
+//!    old is old.
+//! 2. A program is new in each attempt, and knows nothing. There are as many attempts as there may
+//!    be, two at a time.
+//! 3. The look at a node and the vote are one step, and the reply is known at once. A note is
+//!    another step, at any time after the nodes were judged; one that is lost is one that comes too
+//!    late. Nodes are judged, and the lock is won, as soon as can be: to win later would end as
+//!    soon.
+//! 4. An attempt that is lost, and a lease that ends, leave no lock behind: that would refuse
+//!    others only. A note that is under way arrives all the same.
 //! 5. Locks end by true time, whatever a node's clock is set to.
 //! 6. Nodes and programs have no names: a state and its mirror image are one.
 

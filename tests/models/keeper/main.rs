@@ -1,19 +1,23 @@
-//! Automatic extension against release, model-checked: the library's own watchdog thread and guard, on locks and
-//! threads that a scheduler controls, in a time that it controls too.
+//! Automatic extension against release, model-checked: the library's own watchdog thread and guard,
+//! on locks and threads that a scheduler controls, in a time that it controls too.
 //!
-//! The files are compiled here a second time, with shuttle's locks in place of the standard library's, [`time`] in
-//! place of the clock and [`engine`](net::engine) in place of the network. What must hold, whatever the scheduler does:
-//! 1. Nothing is queued for a lock behind its release, and no key is there when all has been answered.
-//! 2. While a guard relies on its lock, a majority of the nodes has its key, and for at least as long.
+//! The files are compiled here a second time, with shuttle's locks in place of the standard
+//! library's, [`time`] in place of the clock and [`engine`](net::engine) in place of the network.
+//! What must hold, whatever the scheduler does:
+//! 1. Nothing is queued for a lock behind its release, and no key is there when all has been
+//!    answered.
+//! 2. While a guard relies on its lock, a majority of the nodes has its key, and for at least as
+//!    long.
 //! 3. A loss is reported at the margin before the end, once, and not after the owner has left.
 //! 4. Locks that the nodes extend are never lost, and the thread ends with the client.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: a repair without a look whether the
-//! owner has left, or without the lock's state held, or that is not noted; leaving without the schedule, without saying
-//! so, or after the release; a loss reported without being taken out of the schedule, or after that is unlocked; a
-//! batch sent when the schedule is free, a lease renewed then, an extension by hand announced without it; no margin, no
-//! second try, a wait past the end of a lease; each of the three notifications left out; a renewal in the middle of an
-//! extension by hand.
+//! Faults that were planted in the library to see this test fail, and belong to it: a repair
+//! without a look whether the owner has left, or without the lock's state held, or that is not
+//! noted; leaving without the schedule, without saying so, or after the release; a loss reported
+//! without being taken out of the schedule, or after that is unlocked; a batch sent when the
+//! schedule is free, a lease renewed then, an extension by hand announced without it; no margin, no
+//! second try, a wait past the end of a lease; each of the three notifications left out; a renewal
+//! in the middle of an extension by hand.
 
 #![allow(
     missing_docs,
@@ -226,7 +230,8 @@ impl Scene {
         }));
     }
 
-    /// Waits for the owners, and checks what remains. Time stops from then on: all due notifications were made.
+    /// Waits for the owners, and checks what remains. Time stops from then on: all due
+    /// notifications were made.
     fn end(self) {
         let Scene {
             stage,
@@ -424,7 +429,8 @@ fn a_loss_is_reported_once_when_nodes_have_lost_the_key() {
                 NodeSet::first(NODES),
                 watchdog(),
                 move |stage, lock, guard| {
-                    // All of them: of two, one could be repaired because the other has answered before.
+                    // All of them: of two, one could be repaired because the other has answered
+                    // before.
                     stage.network.forget(0..NODES, &lock.name);
                     time::sleep_until(any_moment());
                     if thread_rng().gen_bool(0.3) {

@@ -1,13 +1,16 @@
-//! Time as the model has it: it stops while the watchdog's thread has something to do, and jumps when it sleeps.
+//! Time as the model has it: it stops while the watchdog's thread has something to do, and jumps
+//! when it sleeps.
 //!
-//! Threads sleep on the [`Condvar`] below until they are notified or their time comes. The observing thread calls
-//! [`tick`] again and again; time moves on to the first moment for which a thread sleeps. *Punctual* threads, which are
-//! those that the library starts, are never late: while one of them is awake, no time passes. So what such a thread
-//! does too late, it does too late because it slept, and it slept because no notification came. All other threads are
-//! as slow as the scheduler makes them.
+//! Threads sleep on the [`Condvar`] below until they are notified or their time comes. The
+//! observing thread calls [`tick`] again and again; time moves on to the first moment for which a
+//! thread sleeps. *Punctual* threads, which are those that the library starts, are never late:
+//! while one of them is awake, no time passes. So what such a thread does too late, it does too
+//! late because it slept, and it slept because no notification came. All other threads are as slow
+//! as the scheduler makes them.
 //!
-//! All threads of a model share one thread of the operating system, and switch only where shuttle's own types are
-//! called. So all of them see the same thread-local variable, and no other thread runs while it is borrowed.
+//! All threads of a model share one thread of the operating system, and switch only where shuttle's
+//! own types are called. So all of them see the same thread-local variable, and no other thread
+//! runs while it is borrowed.
 
 use quorumlock::algorithm::time::{LeaseTime, Readings, Timestamp};
 use shuttle::sync::{Mutex, MutexGuard};
@@ -51,7 +54,8 @@ pub(crate) fn now() -> Timestamp {
     TIME.with(|time| time.borrow().now)
 }
 
-/// The present time by the lease clock, which goes on as the other does: no one sets the wall clock here.
+/// The present time by the lease clock, which goes on as the other does: no one sets the wall clock
+/// here.
 pub(crate) fn lease_now() -> LeaseTime {
     readings(now()).lease
 }
@@ -64,8 +68,8 @@ pub(crate) fn readings(now: Timestamp) -> Readings {
     }
 }
 
-/// The present time, which is never the same again, as with a clock of nanoseconds: of two readings, one is the
-/// earlier.
+/// The present time, which is never the same again, as with a clock of nanoseconds: of two
+/// readings, one is the earlier.
 pub(crate) fn moment() -> Timestamp {
     TIME.with(|time| {
         let time = &mut *time.borrow_mut();
@@ -74,7 +78,8 @@ pub(crate) fn moment() -> Timestamp {
     })
 }
 
-/// Whether nothing happens any more before time goes on: all punctual threads sleep, and none has been notified.
+/// Whether nothing happens any more before time goes on: all punctual threads sleep, and none has
+/// been notified.
 pub(crate) fn is_quiet() -> bool {
     TIME.with(|time| time.borrow().is_quiet())
 }
@@ -108,7 +113,8 @@ pub(crate) fn tick() {
                 .filter(|sleeper| sleeper.until <= next);
             due.for_each(|sleeper| sleeper.is_notified = true);
         }
-        // Also the threads that were notified on their way to sleep: they missed it, and check again.
+        // Also the threads that were notified on their way to sleep: they missed it, and check
+        // again.
         time.sleepers
             .iter()
             .filter(|sleeper| sleeper.is_notified)

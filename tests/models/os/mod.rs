@@ -1,6 +1,6 @@
-//! The substitute for the operating system in the models of the driver, under the names of the library's own `os/`:
-//! locks and threads that a scheduler controls, and a wake-up of the model's wire. The rest is the library's, and is
-//! not reached.
+//! The substitute for the operating system in the models of the driver, under the names of the
+//! library's own `os/`: locks and threads that a scheduler controls, and a wake-up of the model's
+//! wire. The rest is the library's, and is not reached.
 
 #[path = "../../../src/os/channel.rs"]
 pub(crate) mod channel;

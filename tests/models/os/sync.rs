@@ -41,7 +41,8 @@ pub(crate) fn passed() -> Duration {
     TIME.with(|time| time.borrow().passed)
 }
 
-/// The library's condition variable: shuttle's, on which a sleep ends early where time [passes](pass).
+/// The library's condition variable: shuttle's, on which a sleep ends early where time
+/// [passes](pass).
 #[derive(Default)]
 pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
 

@@ -1,7 +1,8 @@
-//! A call as the search stores it, and the library's own, which is made of that for each thing that happens.
+//! A call as the search stores it, and the library's own, which is made of that for each thing that
+//! happens.
 //!
-//! What a call does is `algorithm::queue`. What is here beside it is the engine's: when a round is decided
-//! (`engine::rounds`).
+//! What a call does is `algorithm::queue`. What is here beside it is the engine's: when a round is
+//! decided (`engine::rounds`).
 
 use crate::node::{CALLS, Lock};
 use crate::packed::Watch;
@@ -94,7 +95,8 @@ pub(crate) struct CallState {
     pub(crate) retries: bool,
 }
 
-/// What one call has seen at the heads of the nodes' queues: before its round, and by the replies of that.
+/// What one call has seen at the heads of the nodes' queues: before its round, and by the replies
+/// of that.
 pub(crate) type Heads = [[Watch; NODES]; 2];
 
 fn entry(call: usize) -> Entry {
@@ -165,7 +167,8 @@ impl CallState {
         self.found_first = queued.found_first;
     }
 
-    /// Begins a round, by the command of the lock if there is one. Returns the call whose entry it challenges.
+    /// Begins a round, by the command of the lock if there is one. Returns the call whose entry it
+    /// challenges.
     pub(crate) fn ask(
         &mut self,
         nodes: usize,

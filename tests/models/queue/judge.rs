@@ -1,12 +1,14 @@
 //! What must hold, and which states are the same.
 //!
-//! 1. *Order.* No call wins that began while a quorum of nodes kept the ticket of an earlier one, and still does.
-//! 2. *No stall.* In a quiet state nothing is under way, no call asks before `place_lease` ends, and no call holds the
-//!    lock. There no living call waits, unless what happened wakes none ([`World::excused`]). With permits and readers,
-//!    none waits that a quorum would grant, whether others hold or not; an entry of a program that is killed while
-//!    others hold may block so long until one of them releases.
-//! 3. *Progress.* From each settled state, without further faults, each living call wins: within a few rounds by timers
-//!    of `place_lease`, and without an endless exchange of rounds.
+//! 1. *Order.* No call wins that began while a quorum of nodes kept the ticket of an earlier one,
+//!    and still does.
+//! 2. *No stall.* In a quiet state nothing is under way, no call asks before `place_lease` ends,
+//!    and no call holds the lock. There no living call waits, unless what happened wakes none
+//!    ([`World::excused`]). With permits and readers, none waits that a quorum would grant, whether
+//!    others hold or not; an entry of a program that is killed while others hold may block so long
+//!    until one of them releases.
+//! 3. *Progress.* From each settled state, without further faults, each living call wins: within a
+//!    few rounds by timers of `place_lease`, and without an endless exchange of rounds.
 //! 4. *No garbage.* Then no node has an entry of a living program.
 
 use crate::call::{CallState, Phase};
@@ -186,8 +188,9 @@ impl World {
         }
     }
 
-    /// No entry of a living program stays, and after another call none of a program that was killed. A take
-    /// that arrives when its lock has been released may hold the lock until that ends: then an entry stays, too.
+    /// No entry of a living program stays, and after another call none of a program that was
+    /// killed. A take that arrives when its lock has been released may hold the lock until that
+    /// ends: then an entry stays, too.
     fn is_clean(mut self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
         let living = self
             .calls
@@ -335,7 +338,8 @@ impl World {
     }
 }
 
-/// 128 bits of what is hashed, by FNV in words: two of a billion states have the same with a chance of 1 : 10²⁰.
+/// 128 bits of what is hashed, by FNV in words: two of a billion states have the same with a chance
+/// of 1 : 10²⁰.
 struct Fingerprint(u128);
 
 impl Default for Fingerprint {

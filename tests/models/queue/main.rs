@@ -1,10 +1,12 @@
-//! Waiting for a lock, searched through: the queues of its nodes, the messages to those that wait, and what may fail.
+//! Waiting for a lock, searched through: the queues of its nodes, the messages to those that wait,
+//! and what may fail.
 //!
-//! The client's side of a call is the library's own, `algorithm::queue`; [`call`] stores what the search needs of it,
-//! and decides when a round ends, as the engine does. The scripts are functions over a node's state, step for step as
-//! they are in `src/protocol/lua`: [`node`] is `queue.lua`, [`shares`] what depends on the kind of the lock. [`world`]
-//! has what is under way, [`faults`] what may fail, and [`judge`] what must hold: the order of calls ([`order`]), no
-//! stall, progress, and no entry that stays.
+//! The client's side of a call is the library's own, `algorithm::queue`; [`call`] stores what the
+//! search needs of it, and decides when a round ends, as the engine does. The scripts are functions
+//! over a node's state, step for step as they are in `src/protocol/lua`: [`node`] is `queue.lua`,
+//! [`shares`] what depends on the kind of the lock. [`world`] has what is under way, [`faults`]
+//! what may fail, and [`judge`] what must hold: the order of calls ([`order`]), no stall, progress,
+//! and no entry that stays.
 //!
 //! | property | where it is searched |
 //! |---|---|
@@ -15,7 +17,8 @@
 //! | exclusion, of readers and writers too | wherever a call wins; `shared` and `fences` for leases |
 //! | no message is lost between two waits, no interrupt is slept through | `waiting`, with the library's driver |
 //!
-//! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the shortest trace.
+//! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the
+//! shortest trace.
 //!
 //! ```text
 //!   cargo test --release -p models --test queue -- --nocapture                               figures and traces

@@ -1,8 +1,10 @@
-//! What the scripts do on a node, step for step as `queue.lua` does: functions over the key of the lock, the queue, and
-//! the subscriptions there. What depends on the kind of the lock is in [`shares`](crate::shares).
+//! What the scripts do on a node, step for step as `queue.lua` does: functions over the key of the
+//! lock, the queue, and the subscriptions there. What depends on the kind of the lock is in
+//! [`shares`](crate::shares).
 //!
-//! A queue has one entry for each call at most. Its score is the call's ticket, or 0 without an entry. Calls are
-//! numbered by their members, so that the lower number is first among equal tickets.
+//! A queue has one entry for each call at most. Its score is the call's ticket, or 0 without an
+//! entry. Calls are numbered by their members, so that the lower number is first among equal
+//! tickets.
 
 use crate::call::Reply;
 use crate::rules::Rule;
@@ -18,7 +20,8 @@ pub(crate) enum Lock {
     Call(u8),
     /// A call that has no entry, and will release.
     Newcomer,
-    /// The token of an attempt whose undo was executed before: a late message. It ends with its time to live.
+    /// The token of an attempt whose undo was executed before: a late message. It ends with its
+    /// time to live.
     Late,
     /// The token of an attempt that was not undone.
     Leaked,
@@ -49,7 +52,8 @@ pub(crate) struct Node {
     pub(crate) lock: Lock,
     /// The calls that hold permits, read or write.
     pub(crate) holders: Calls,
-    /// Whether a program was killed since the last release: until then no script looks behind those that hold.
+    /// Whether a program was killed since the last release: until then no script looks behind those
+    /// that hold.
     pub(crate) has_unseen_death: bool,
     pub(crate) scores: [u8; CALLS],
     /// The calls whose channels have a receiver.
@@ -57,7 +61,8 @@ pub(crate) struct Node {
     /// Messages under way: turns, and those to the next ones.
     pub(crate) turns: Calls,
     pub(crate) nexts: Calls,
-    /// Entries that were removed by another call's script, or with the queue, since this was last emptied.
+    /// Entries that were removed by another call's script, or with the queue, since this was last
+    /// emptied.
     pub(crate) removed: Calls,
     /// Entries that a grant to their call removed, which only a weaker rule does.
     pub(crate) granted_away: Calls,
@@ -146,8 +151,8 @@ impl Node {
                 if !self.keeps_entry(call) {
                     let rank = self.rank(call);
                     self.scores[call] = 0;
-                    // Those behind a permit's call were told before: there is one slot less, and one entry less. One
-                    // in front may be dead.
+                    // Those behind a permit's call were told before: there is one slot less, and
+                    // one entry less. One in front may be dead.
                     if rank > 0 || matches!(self.kind, Kind::ReadWrite(_)) {
                         self.wake(
                             rule,
@@ -187,7 +192,8 @@ impl Node {
         Reply::Granted
     }
 
-    /// Undoes an attempt, or ends a hold. With a ticket, the entry is stored again; without, it is removed.
+    /// Undoes an attempt, or ends a hold. With a ticket, the entry is stored again; without, it is
+    /// removed.
     pub(crate) fn release(&mut self, rule: Rule, call: usize, ticket: Option<u8>) {
         if self.lock == Lock::Call(call as u8) {
             self.lock = Lock::Free;
@@ -263,7 +269,8 @@ impl Node {
         );
     }
 
-    /// Tells those that would be granted now, and the next one that it is that. Removes those without a receiver.
+    /// Tells those that would be granted now, and the next one that it is that. Removes those
+    /// without a receiver.
     fn wake(&mut self, rule: Rule, walk: &Walk) {
         let &Walk {
             caller,

@@ -1,5 +1,5 @@
-//! States as the search stores them, in a sixth of the memory. Times are left out: all are [`NOW`], or `place_lease`
-//! before or after it.
+//! States as the search stores them, in a sixth of the memory. Times are left out: all are [`NOW`],
+//! or `place_lease` before or after it.
 
 use crate::call::{CallState, Phase, Round};
 use crate::node::{CALLS, Lock};

@@ -32,7 +32,8 @@ const ALL: [Request; 8] = [
     Request::Leave,
 ];
 
-/// Most requests. One more is sent on a new connection, and the oldest take is lost with the old connection.
+/// Most requests. One more is sent on a new connection, and the oldest take is lost with the old
+/// connection.
 const LENGTH: usize = 3;
 const BITS: usize = 4;
 
@@ -93,8 +94,8 @@ impl Pipe {
         }
     }
 
-    /// Loses all but releases, which are sent again on the next connection. Returns the last take that is lost, and
-    /// whether a leave is.
+    /// Loses all but releases, which are sent again on the next connection. Returns the last take
+    /// that is lost, and whether a leave is.
     pub(crate) fn lose(&mut self) -> (Option<Request>, bool) {
         let before = *self;
         let mut lost = None;

@@ -5,7 +5,8 @@
 pub(crate) enum Rule {
     /// An entry without a receiver stays, and blocks those behind it.
     BlocksWhileAway,
-    /// A call whose subscription is confirmed by a quorum asks as one that a quorum found to be first.
+    /// A call whose subscription is confirmed by a quorum asks as one that a quorum found to be
+    /// first.
     ConfirmedIsFirst,
     /// A call that has ended, and is the next one by its entry, does not leave.
     EndedIgnoresNext,

@@ -1,5 +1,6 @@
-//! What depends on the kind of the lock: the parts of `mutex.lua` and `plain.lua`, `permit.lua` and `read_write.lua`
-//! that `queue.lua` uses. A call for a permit asks for a slot that is free, if there is one.
+//! What depends on the kind of the lock: the parts of `mutex.lua` and `plain.lua`, `permit.lua` and
+//! `read_write.lua` that `queue.lua` uses. A call for a permit asks for a slot that is free, if
+//! there is one.
 
 use crate::call::Reply;
 use crate::node::{Calls, Kind, Lock, Mark, Node, Take, bit};
@@ -30,7 +31,8 @@ impl Node {
         u32::from(permits).saturating_sub(self.holders.count_ones())
     }
 
-    /// Whether an entry with so many in front, the first of which is that call's, would be granted now.
+    /// Whether an entry with so many in front, the first of which is that call's, would be granted
+    /// now.
     pub(crate) fn fits(&self, call: usize, rank: u32, first: Option<usize>) -> bool {
         match self.kind {
             Kind::Mutex => self.lock == Lock::Free && rank == 0,
@@ -102,7 +104,8 @@ impl Node {
         waiting.fold(0, |calls, call| calls | bit(call))
     }
 
-    /// Whether a call that waits would be granted if it asked, and what it asked with were its entry.
+    /// Whether a call that waits would be granted if it asked, and what it asked with were its
+    /// entry.
     pub(crate) fn would_grant(&self, call: usize) -> bool {
         let take = Take {
             call,

@@ -1,15 +1,17 @@
 //! The world: nodes, calls, what is under way between them, and what can happen.
 //!
-//! It has no time: what is under way arrives at any time, and so does the end of a timer of a few milliseconds. A timer
-//! of `place_lease` ends only where no message could have woken the call ([`World::excused`]), or at the cost of a
-//! fault.
-//! 1. A node executes a request and the call receives the reply in one step. A reply that is too late is one that is
-//!    lost, and costs a fault.
-//! 2. A client's requests to a node are executed in their order. When their connection ends, a take is lost or executed
-//!    at any later time, releases are sent again, and what else stores or removes an entry is lost.
-//! 3. A round is decided as soon as it can be. If a quorum refused it and no node granted, the engine waits for the
-//!    other nodes, for any time ([`Step::Conclude`]).
-//! 4. A program that is killed or stopped stays so. One that goes on was slow. A node that is down stays so.
+//! It has no time: what is under way arrives at any time, and so does the end of a timer of a few
+//! milliseconds. A timer of `place_lease` ends only where no message could have woken the call
+//! ([`World::excused`]), or at the cost of a fault.
+//! 1. A node executes a request and the call receives the reply in one step. A reply that is too
+//!    late is one that is lost, and costs a fault.
+//! 2. A client's requests to a node are executed in their order. When their connection ends, a take
+//!    is lost or executed at any later time, releases are sent again, and what else stores or
+//!    removes an entry is lost.
+//! 3. A round is decided as soon as it can be. If a quorum refused it and no node granted, the
+//!    engine waits for the other nodes, for any time ([`Step::Conclude`]).
+//! 4. A program that is killed or stopped stays so. One that goes on was slow. A node that is down
+//!    stays so.
 //! 5. Each call acquires the lock once.
 
 use crate::call::{CallState, Phase, Reply, Verdict};
@@ -37,9 +39,11 @@ pub(crate) struct NodeState {
     pub(crate) pipes: [Pipe; CALLS],
     /// A take of a call that arrives after what was sent later.
     pub(crate) late: Option<(u8, Request)>,
-    /// For each earlier and later call: whether the earlier one's ticket was kept here since the later one began.
+    /// For each earlier and later call: whether the earlier one's ticket was kept here since the
+    /// later one began.
     pub(crate) kept: u16,
-    /// For each call: the head that it has seen here, and the one by its reply to the present round.
+    /// For each call: the head that it has seen here, and the one by its reply to the present
+    /// round.
     pub(crate) watches: [Watch; CALLS],
     pub(crate) seen: [Watch; CALLS],
 }
@@ -71,9 +75,11 @@ pub(crate) struct World {
     pub(crate) nodes: [NodeState; NODES],
     pub(crate) calls: [Call; CALLS],
     pub(crate) faults: u8,
-    /// Whether a lock ended with its time to live, a queue was lost, or a program hangs: what wakes no call.
+    /// Whether a lock ended with its time to live, a queue was lost, or a program hangs: what wakes
+    /// no call.
     pub(crate) excused: bool,
-    /// Whether a take of a call that had ended was executed late: its entry stays until another call meets it.
+    /// Whether a take of a call that had ended was executed late: its entry stays until another
+    /// call meets it.
     pub(crate) is_littered: bool,
 }
 
@@ -344,7 +350,8 @@ impl World {
         Ok(None)
     }
 
-    /// The release of what an attempt may have set. It stores the call's ticket, if there is one, or removes the entry.
+    /// The release of what an attempt may have set. It stores the call's ticket, if there is one,
+    /// or removes the entry.
     fn undo(&mut self, c: usize, nodes: NodeSet) {
         let request = if self.calls[c].queued.ticket.is_some() {
             Request::Undo

@@ -1,15 +1,18 @@
-//! The rule of read-write locks, searched through: all states that three nodes, two readers and two writers can come
-//! to.
+//! The rule of read-write locks, searched through: all states that three nodes, two readers and two
+//! writers can come to.
 //!
-//! The world has no time: every message arrives at any time, in any order, or never, and every lease ends at any time
-//! ([`world`]). An entry on a node lasts as long as the lease that it was set or extended for, and no longer than that
-//! for certain. What must hold in every state that [`search`] reaches: while a writer is inside its lease, no other
-//! client is inside its own. Readers extend, a writer extends and is downgraded, keys are set again after an extension,
-//! and a node loses all it has.
+//! The world has no time: every message arrives at any time, in any order, or never, and every
+//! lease ends at any time ([`world`]). An entry on a node lasts as long as the lease that it was
+//! set or extended for, and no longer than that for certain. What must hold in every state that
+//! [`search`] reaches: while a writer is inside its lease, no other client is inside its own.
+//! Readers extend, a writer extends and is downgraded, keys are set again after an extension, and a
+//! node loses all it has.
 //!
-//! The queue of those that wait is left out: all it does is refuse a grant, and every message may be lost here.
+//! The queue of those that wait is left out: all it does is refuse a grant, and every message may
+//! be lost here.
 //!
-//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is.
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest
+//! trace there is.
 //!
 //! ```text
 //!   cargo test --release -p models --test shared -- --nocapture     all scopes, with figures and traces

@@ -7,7 +7,8 @@ use crate::world::CLIENTS;
 pub(crate) enum Rule {
     /// An extension sets an entry that has ended, or was removed, once more.
     ExtendsWhatHasEnded,
-    /// The extension of a writer makes its entry a writer's, also when it has been downgraded: the only entry.
+    /// The extension of a writer makes its entry a writer's, also when it has been downgraded: the
+    /// only entry.
     ExtensionUpgrades,
     /// A node that has lost its keys votes at once.
     NoQuarantine,
@@ -24,7 +25,8 @@ pub(crate) enum Rule {
 /// The entry of a client on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Entry {
-    /// Which lease of its client it lasts for: its first, the extended one, or the one of the downgrade.
+    /// Which lease of its client it lasts for: its first, the extended one, or the one of the
+    /// downgrade.
     pub(crate) lease: u8,
     pub(crate) writes: bool,
 }

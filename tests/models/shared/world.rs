@@ -1,14 +1,15 @@
-//! The world: nodes as the scripts leave them, clients, and messages that arrive at any time or not at all.
+//! The world: nodes as the scripts leave them, clients, and messages that arrive at any time or not
+//! at all.
 //!
 //! It has no more steps than are needed:
-//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing
-//!    anywhere.
-//! 2. A lease ends at any time. Before that, no entry ends that was set or extended for it or for a later one: a node
-//!    counts an entry's time from when it runs the command, after the client has begun to count. An entry of an earlier
-//!    lease may end at any time.
-//! 3. What a client leaves behind when its lease has ended, it has released, or it has given up, can only refuse
-//!    others. A world in which that is gone at once has more steps, and no fewer. With one time to live for all, it
-//!    stays.
+//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal
+//!    changes nothing anywhere.
+//! 2. A lease ends at any time. Before that, no entry ends that was set or extended for it or for a
+//!    later one: a node counts an entry's time from when it runs the command, after the client has
+//!    begun to count. An entry of an earlier lease may end at any time.
+//! 3. What a client leaves behind when its lease has ended, it has released, or it has given up,
+//!    can only refuse others. A world in which that is gone at once has more steps, and no fewer.
+//!    With one time to live for all, it stays.
 //! 4. A lease is won as soon as it can be. To win later would only be inside for less time.
 //! 5. A downgraded writer counts as a reader from when it has asked for that.
 //! 6. Nodes have no names, nor have readers among readers, and writers among writers.
@@ -85,7 +86,8 @@ struct Traffic {
 struct Node {
     entries: Entries,
     traffic: [Traffic; CLIENTS],
-    /// The clients that must have come to their end before the node votes again: it had lost what it knew of them.
+    /// The clients that must have come to their end before the node votes again: it had lost what
+    /// it knew of them.
     awaits: u8,
     /// With one time to live for all: for which client and lease it was set last.
     set_for: Option<(u8, u8)>,
@@ -358,7 +360,8 @@ impl World {
         } = self.clients[c];
         let grants = |writes| rule.grants(entries, c, writes, n == NODES - 1);
         let acquires = traffic[c].acquire == Message::UnderWay;
-        // A node that has the key for a later lease already takes no earlier one: it has run both in their order.
+        // A node that has the key for a later lease already takes no earlier one: it has run both
+        // in their order.
         if acquires && entries[c].is_none() && grants(c >= FIRST_WRITER) {
             steps.push(Step::Acquire(c, n));
         }

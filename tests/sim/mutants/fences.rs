@@ -1,8 +1,8 @@
-//! Faults of what fences rest on. A node runs the scripts as they are written out in Rust: a test compares that with
-//! real servers.
+//! Faults of what fences rest on. A node runs the scripts as they are written out in Rust: a test
+//! compares that with real servers.
 //!
-//! Not in the table: a raise that is done where a downgrade has been, and leaves the entry a reader's. The search in
-//! `tests/models/fences` shows that it does no harm.
+//! Not in the table: a raise that is done where a downgrade has been, and leaves the entry a
+//! reader's. The search in `tests/models/fences` shows that it does no harm.
 
 use super::Mutant;
 

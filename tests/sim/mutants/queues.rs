@@ -1,5 +1,5 @@
-//! Faults of the queues of those that wait. A node runs the scripts as they are written out in Rust: a test compares
-//! that with real servers.
+//! Faults of the queues of those that wait. A node runs the scripts as they are written out in
+//! Rust: a test compares that with real servers.
 
 use super::Mutant;
 

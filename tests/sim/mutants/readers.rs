@@ -1,9 +1,9 @@
-//! Faults of read-write locks. A node runs the script as it is written out in Rust: a test compares that with real
-//! servers.
+//! Faults of read-write locks. A node runs the script as it is written out in Rust: a test compares
+//! that with real servers.
 //!
-//! Not in the table: an extension of a writer that arrives after its downgrade and makes the reader a writer again. It
-//! takes a connection that is given up with the extension under way; 6000 seeds do not find it. The search in
-//! `tests/models/shared` does.
+//! Not in the table: an extension of a writer that arrives after its downgrade and makes the reader
+//! a writer again. It takes a connection that is given up with the extension under way; 6000 seeds
+//! do not find it. The search in `tests/models/shared` does.
 
 use super::Mutant;
 

@@ -1,4 +1,5 @@
-//! The library's clock, which reads simulated readings, and the running client's wall clock in simulated time.
+//! The library's clock, which reads simulated readings, and the running client's wall clock in
+//! simulated time.
 
 #[path = "../../../src/os/clock.rs"]
 mod library;

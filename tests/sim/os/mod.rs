@@ -1,5 +1,6 @@
-//! The substitute for the operating system, under the names of the library's own `os/`. The detection of forks and
-//! the list of what is polled are the library's: nothing forks, and the list calls nothing.
+//! The substitute for the operating system, under the names of the library's own `os/`. The
+//! detection of forks and the list of what is polled are the library's: nothing forks, and the list
+//! calls nothing.
 
 pub(crate) mod channel;
 pub(crate) mod clock;

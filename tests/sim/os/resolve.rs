@@ -1,4 +1,5 @@
-//! The library's resolver: simulated nodes have addresses in numbers, so there is nothing to look up.
+//! The library's resolver: simulated nodes have addresses in numbers, so there is nothing to look
+//! up.
 
 use crate::os::waker::Waker;
 use std::io;

@@ -1,4 +1,5 @@
-//! Which thread is which: a coroutine has a number of its own, though all are on one thread of the system.
+//! Which thread is which: a coroutine has a number of its own, though all are on one thread of the
+//! system.
 
 use crate::kernel;
 

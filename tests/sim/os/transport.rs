@@ -1,5 +1,5 @@
-//! The bytes of a connection, as they are, or through a substitute for TLS: it takes bytes that the socket does not
-//! take yet, and reads ahead of what it is asked for. There is no handshake.
+//! The bytes of a connection, as they are, or through a substitute for TLS: it takes bytes that the
+//! socket does not take yet, and reads ahead of what it is asked for. There is no handshake.
 
 use crate::os::stream::{Stream, would_block};
 use std::collections::VecDeque;

@@ -179,8 +179,8 @@ impl Plan {
         self.faults.sort_by_key(|fault| fault.at);
     }
 
-    /// Nodes refuse requests instead of loading, being replicas, or having no memory. Drawn apart, so that no other
-    /// number changes with it.
+    /// Nodes refuse requests instead of loading, being replicas, or having no memory. Drawn apart,
+    /// so that no other number changes with it.
     fn draw_refusals(&mut self) {
         let random = &mut Random::new(self.seed ^ 0x7265_6675_7361_6c73);
         for fault in &mut self.faults {
@@ -209,7 +209,8 @@ impl Plan {
         }
     }
 
-    /// What happens to queues and to those that wait in them. Drawn apart, so that no other number changes with it.
+    /// What happens to queues and to those that wait in them. Drawn apart, so that no other number
+    /// changes with it.
     fn draw_queue_faults(&mut self) {
         let random = &mut Random::new(self.seed ^ 0x0071_7565_7565_7300);
         if self.bounds != Bounds::Kept || !random.once_in(3) {
@@ -225,7 +226,8 @@ impl Plan {
                 2 => Kind::LoseQueues { node },
                 3 => Kind::StopFirst { node, time: None },
                 4 => {
-                    // By an hour or a day: tickets are made of it. Fences are, too, and bear no more than a day.
+                    // By an hour or a day: tickets are made of it. Fences are, too, and bear no
+                    // more than a day.
                     let hours = if self.sorts().iter().any(|sort| sort.has_fence()) {
                         1
                     } else {
@@ -252,7 +254,8 @@ impl Plan {
         self.faults.sort_by_key(|fault| fault.at);
     }
 
-    /// Whether wall clocks may not be set back: some client goes by them for what its steady clock does not count.
+    /// Whether wall clocks may not be set back: some client goes by them for what its steady clock
+    /// does not count.
     fn has_steady_walls(&self) -> bool {
         self.clients.iter().any(|client| !client.counts_sleep)
     }

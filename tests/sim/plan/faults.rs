@@ -78,7 +78,8 @@ pub(crate) enum Kind {
         refusal: Refusal,
         time: u64,
     },
-    /// The node is a replica of one that has what was saved last, or nothing, and then a master again.
+    /// The node is a replica of one that has what was saved last, or nothing, and then a master
+    /// again.
     Resync {
         node: usize,
         time: u64,

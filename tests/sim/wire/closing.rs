@@ -8,8 +8,8 @@ impl World {
         self.connections[index].resets_on_close = true;
     }
 
-    /// The client closes its end. What it has written arrives all the same, unless replies are left unread or come
-    /// later.
+    /// The client closes its end. What it has written arrives all the same, unless replies are left
+    /// unread or come later.
     pub(crate) fn close(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         connection.is_closed_by_client = true;
@@ -36,8 +36,8 @@ impl World {
         self.send_to_node(index, due, Content::End(end));
     }
 
-    /// A connection that the client has closed brings bytes that its program will not read: its system discards what it
-    /// has not sent yet, and resets the connection.
+    /// A connection that the client has closed brings bytes that its program will not read: its
+    /// system discards what it has not sent yet, and resets the connection.
     pub(super) fn reset_by_system(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         if std::mem::replace(&mut connection.was_reset, true) {

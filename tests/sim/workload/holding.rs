@@ -1,4 +1,5 @@
-//! What a thread does with a lock that it holds: it extends it, makes a writer a reader, and releases it.
+//! What a thread does with a lock that it holds: it extends it, makes a writer a reader, and
+//! releases it.
 
 use super::{Worker, has_faults, moment, remaining};
 use crate::algorithm::kind::Access;
@@ -67,7 +68,8 @@ impl Worker {
             let next = next.min(self.next_look(now, end, ttl));
             self.rest(next);
             let remaining = remaining(&guard);
-            // Taken at once, because the channel has room for one signal only and would hide a second one.
+            // Taken at once, because the channel has room for one signal only and would hide a
+            // second one.
             signals += u32::from(lost.as_ref().is_some_and(|lost| lost.try_recv().is_ok()));
             holds::still(hold, remaining, is_shared || is_watched && was_extended);
             if !remaining.is_zero() {
@@ -119,8 +121,9 @@ impl Worker {
                     && at_first.as_nanos() / 40 > u128::from(world.plan.lateness)
                     && at_first.as_nanos() > 2 * u128::from(world.plan.node_timeout)
                 {
-                    // The watchdog's thread may wait for the answers about another lock, for the node timeout.
-                    // Without a watchdog the loss is reported at the very end, by a thread that may be woken late.
+                    // The watchdog's thread may wait for the answers about another lock, for the
+                    // node timeout. Without a watchdog the loss is reported at the very end, by a
+                    // thread that may be woken late.
                     world.was_not_reported(hold, begun);
                 }
             });
@@ -220,8 +223,8 @@ impl Worker {
         };
         let left = remaining(guard);
         let old_end = (!is_watched).then(|| holds::end_of(left));
-        // A lease that lasts for so long already is left as it is, and nothing is sent. The watchdog may have extended
-        // it meanwhile.
+        // A lease that lasts for so long already is left as it is, and nothing is sent. The
+        // watchdog may have extended it meanwhile.
         let may_suffice = is_watched || left * 2 > Duration::from_millis(ttl);
         holds::will_change(hold);
         with(|world| {

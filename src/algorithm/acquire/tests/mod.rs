@@ -71,7 +71,8 @@ fn nodes(indices: &[usize]) -> NodeSet {
     indices.iter().copied().map(NodeId::new).collect()
 }
 
-/// Attempts every 100 ms, each with the row of its time, until the machine is done. Returns when, and the verdict.
+/// Attempts every 100 ms, each with the row of its time, until the machine is done. Returns when,
+/// and the verdict.
 fn ends(
     wait_limit: WaitLimit,
     is_endless: bool,
@@ -192,8 +193,8 @@ fn a_quorum_after_the_lease_has_ended_is_undone() {
     }
 }
 
-/// A wall clock set forward between the attempt's start and its end ends the lease, and neither the wait nor the nodes'
-/// time.
+/// A wall clock set forward between the attempt's start and its end ends the lease, and neither the
+/// wait nor the nodes' time.
 #[test]
 fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
     let mut machine = acquire(WaitLimit::Until(at(1000)));
@@ -417,7 +418,8 @@ fn a_call_that_no_node_was_asked_for_waits_as_one_that_was_refused() {
     );
 }
 
-/// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.
+/// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the
+/// first nodes.
 fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally(row);

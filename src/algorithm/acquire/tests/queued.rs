@@ -1,5 +1,5 @@
-//! Calls that wait in the queues of the lock: when they enter, what a lost attempt leaves behind there, and how long
-//! they sleep.
+//! Calls that wait in the queues of the lock: when they enter, what a lost attempt leaves behind
+//! there, and how long they sleep.
 
 use super::super::super::holder::HolderTag;
 use super::super::super::kind::EntryKind;

@@ -1,5 +1,5 @@
-//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. Its [`QueuedCall`] decides
-//! what it does there.
+//! How a call waits for other programs: its entry in the queues of the nodes, and its turn. Its
+//! [`QueuedCall`] decides what it does there.
 
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
@@ -53,8 +53,9 @@ impl<'a> Attempts<'a, '_> {
     fn asks_without_entry(&self) -> bool {
         let client = &self.call.lock.client;
         match &self.ticket {
-            // It waits, and without messages. A writer would have others in front of it for ever. A reader, which other
-            // readers let in past a writer that waits, lets that one have its turn first.
+            // It waits, and without messages. A writer would have others in front of it for ever. A
+            // reader, which other readers let in past a writer that waits, lets that one have its
+            // turn first.
             Some(_)
                 if self.call.lock.kind.access().is_some() && !client.engine().has_messages() =>
             {
@@ -129,13 +130,15 @@ impl<'a> Attempts<'a, '_> {
         waiter.seat()
     }
 
-    /// Whether a set has to store its entry before it asks for all keys: it does so unless it was told.
+    /// Whether a set has to store its entry before it asks for all keys: it does so unless it was
+    /// told.
     pub(super) fn is_to_enqueue(&mut self) -> bool {
         let is_set = self.call.is_set();
         is_set && !self.asks_for_all && self.machine.queue().is_some_and(|queue| !queue.is_told())
     }
 
-    /// Stores the entry of a set in the queue of the key that it waits for. If that is free, it asks for all keys.
+    /// Stores the entry of a set in the queue of the key that it waits for. If that is free, it
+    /// asks for all keys.
     pub(super) fn enqueue_set(&mut self) -> Result<()> {
         let Some(mut in_turn) = self.in_turn() else {
             return Ok(());
@@ -175,8 +178,8 @@ impl<'a> Attempts<'a, '_> {
         Ok(())
     }
 
-    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not
-    /// wait.
+    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a
+    /// call that does not wait.
     pub(super) fn wait_in_turn(&mut self, until: Timestamp) -> Result<bool> {
         if self.ticket.is_none() {
             return Ok(false);
@@ -209,8 +212,8 @@ impl<'a> Attempts<'a, '_> {
         Ok(true)
     }
 
-    /// A set that was refused for another key than the one it waits for joins the end of that one's queue. Nothing is
-    /// held meanwhile.
+    /// A set that was refused for another key than the one it waits for joins the end of that one's
+    /// queue. Nothing is held meanwhile.
     pub(super) fn follow_refusal(&mut self) -> bool {
         let refused = self
             .last
@@ -228,7 +231,8 @@ impl<'a> Attempts<'a, '_> {
         true
     }
 
-    /// Whether other threads of this client are in front in the queue of a semaphore, or have all of its slots.
+    /// Whether other threads of this client are in front in the queue of a semaphore, or have all
+    /// of its slots.
     pub(super) fn is_behind(&self) -> bool {
         let position = |ticket| self.call.position(ticket, self.now.lease);
         let is_head = |position| matches!(position, QueuePosition::Head(_));
@@ -240,7 +244,8 @@ impl<'a> Attempts<'a, '_> {
                 .is_some_and(|position| !is_head(position))
     }
 
-    /// Waits to be the head of the queue again, as before the first attempt. False when the time is up.
+    /// Waits to be the head of the queue again, as before the first attempt. False when the time is
+    /// up.
     pub(super) fn wait_in_queue(&mut self) -> Result<bool> {
         self.waiter = None;
         if self.machine.queue().is_some() {

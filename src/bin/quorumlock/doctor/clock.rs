@@ -1,4 +1,4 @@
-//! How far a node's clock is from that of this machine, and how fast that changes.
+//! How far a node's clock is from the clock of this machine, and how fast that changes.
 
 use crate::connection::{Connection, Trouble};
 use crate::report;
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 /// How often the clock is asked for: the quickest answer is the most exact.
 const SAMPLES: usize = 8;
-/// What is no more than this is no finding: locks do not need clocks that show the same, only those that run alike.
+/// What is no more than this is no finding: locks do not need clocks that show the same, only those
+/// that run alike.
 pub(super) const TOLERANCE: f64 = 0.5;
 
 /// How far a clock is ahead, in seconds.

@@ -1,10 +1,11 @@
 //! What the deployment guarantees as it is, in one sentence.
 //!
-//! Two programs hold a lock at once if the nodes that both have asked have forgotten the first one, and count for the
-//! second one. A node that remembers its losses does not count after one, unless the deployment looks new: all nodes
-//! that reply have lost their keys, and those that do not tell of losses reply as well. So of N nodes with a quorum q,
-//! of which u do not tell, q - 1 - u may lose their keys. One that does not tell, is declared durable or evicts locks
-//! counts whatever it has lost.
+//! Two programs hold a lock at once if the nodes that both have asked have forgotten the first one,
+//! and count for the second one. A node that remembers its losses does not count after one, unless
+//! the deployment looks new: all nodes that reply have lost their keys, and those that do not tell
+//! of losses reply as well. So of N nodes with a quorum q, of which u do not tell, q - 1 - u may
+//! lose their keys. One that does not tell, is declared durable or evicts locks counts whatever it
+//! has lost.
 
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
 use std::borrow::Borrow;
@@ -178,8 +179,8 @@ pub(super) fn meaning(policy: RestartPolicy) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Each letter is a node: `r` remembers losses, `d` is durable, `u` tells nothing, `?` was not asked, `e` evicts,
-    /// `v` writes nothing to disk.
+    /// Each letter is a node: `r` remembers losses, `d` is durable, `u` tells nothing, `?` was not
+    /// asked, `e` evicts, `v` writes nothing to disk.
     fn guarantee(policy: RestartPolicy, letters: &str) -> String {
         let names = ["a", "b", "c", "d", "e"];
         let node = |(letter, address)| Node {

@@ -1,6 +1,8 @@
-//! `doctor`: looks at each node as an operator would, takes a lock of a random name, and says what is wrong.
+//! `doctor`: looks at each node as an operator would, takes a lock of a random name, and says what
+//! is wrong.
 //!
-//! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights ([`rights`]).
+//! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights
+//!    ([`rights`]).
 //! 2. What only shows between nodes: one server behind two names, an address that two names share.
 //! 3. The library takes, extends, fences and releases a lock of all nodes: [`trial`].
 //! 4. What the deployment guarantees as it is: [`guarantee`].
@@ -127,7 +129,8 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What names of locks begin with, by the access control list of the node that shows the narrowest one.
+/// What names of locks begin with, by the access control list of the node that shows the narrowest
+/// one.
 fn own_names(deployment: &Deployment) -> Option<String> {
     let asked = deployment.each(|target| {
         let user = user(target.endpoint());

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How many round trips are measured, unless the node is so far away that they take longer than this.
+/// How many round trips are measured, unless the node is so far away that they take longer than
+/// this.
 const ROUND_TRIPS: usize = 100;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 

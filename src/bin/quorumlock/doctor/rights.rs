@@ -66,8 +66,8 @@ pub(super) struct Missing {
     pub(super) rules: BTreeMap<Purpose, BTreeSet<String>>,
     /// Whether a plain lock cannot be taken, or not be released.
     pub(super) is_locking_denied: bool,
-    /// Whether the user has no right to a key of the trial, and it is not known to which it has: no rule follows from
-    /// that, because the one to all keys would be more than the user needs.
+    /// Whether the user has no right to a key of the trial, and it is not known to which it has: no
+    /// rule follows from that, because the one to all keys would be more than the user needs.
     pub(super) are_keys_unknown: bool,
 }
 
@@ -91,8 +91,8 @@ impl Names {
     }
 }
 
-/// What the names of locks begin with that a user has a right to, by its own patterns. None if it may not read them, or
-/// if none is of that form.
+/// What the names of locks begin with that a user has a right to, by its own patterns. None if it
+/// may not read them, or if none is of that form.
 pub(super) fn own_names(
     connection: &mut Connection,
     user: &str,
@@ -160,7 +160,8 @@ pub(super) fn missing(
     }
     tester.missing.is_locking_denied = !is_taken || !is_released;
 
-    // The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it exists.
+    // The queue, and what wakes those that wait. Nothing is stored: an entry is set only where it
+    // exists.
     let in_queue = [
         "ZADD KEY XX 1 ENTRY",
         "PEXPIRE KEY TTL",
@@ -196,7 +197,8 @@ pub(super) fn missing(
         tester.allows(Purpose::Kind(index), marked, key, kinds::KEYS[index].trial)?;
     }
 
-    // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not have that value.
+    // The key of the node. Nothing is stored: no such option of `SET` exists, and the node does not
+    // have that value.
     let remembering = [
         "GET KEY",
         "SET KEY TOKEN ?",
@@ -222,8 +224,9 @@ struct Tester<'c> {
 }
 
 impl Tester<'_> {
-    /// Whether the user may do all of this; keeps the rules if not. `names` is what the names of its keys and channels
-    /// have in front. The commands have words in capitals in place of those that are sent.
+    /// Whether the user may do all of this; keeps the rules if not. `names` is what the names of
+    /// its keys and channels have in front. The commands have words in capitals in place of those
+    /// that are sent.
     fn allows(
         &mut self,
         purpose: Purpose,

@@ -1,4 +1,5 @@
-//! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that takes.
+//! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that
+//! takes.
 
 use super::findings::Finding;
 use crate::deployment::Deployment;
@@ -32,8 +33,8 @@ pub(super) struct Trial {
     pub(super) mismatches: Vec<(String, Mismatch)>,
 }
 
-/// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a failure; everything
-/// else is a finding.
+/// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a
+/// failure; everything else is a finding.
 pub(super) fn run(
     deployment: &Deployment,
     name: &str,

@@ -1,4 +1,5 @@
-//! What the nodes hold of locks: what a key is for, what its value means, what each node has, and what that comes to.
+//! What the nodes hold of locks: what a key is for, what its value means, what each node has, and
+//! what that comes to.
 
 pub(crate) mod queue;
 mod reading;

@@ -1,6 +1,7 @@
 //! The queue of a lock: how many calls wait, which one is first, and for how long.
 //!
-//! A queue is a sorted set of entries. The score is the time at which the call began to wait, in microseconds since
+//! A queue is a sorted set of entries. The score is the time at which the call began to wait, in
+//! microseconds since
 //! 1970. Any program may have written something else there, so nothing of it is relied on.
 
 use crate::connection::Value;
@@ -27,8 +28,8 @@ pub(crate) struct First {
     waits: Duration,
 }
 
-/// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a slot, that of the
-/// semaphore. With `is_name`, also that of the semaphore of the same name.
+/// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a
+/// slot, that of the semaphore. With `is_name`, also that of the semaphore of the same name.
 pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
     let is_plain = key_space::is_plain(key);
     let semaphores = [key_space::semaphore_of_slot(key), is_name.then_some(key)];
@@ -44,8 +45,8 @@ pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
 }
 
 impl Queue {
-    /// From the replies to `ZCARD` and to `ZRANGE 0 0 WITHSCORES`, by the clock of the server. None if no call waits,
-    /// or if the user may not ask.
+    /// From the replies to `ZCARD` and to `ZRANGE 0 0 WITHSCORES`, by the clock of the server. None
+    /// if no call waits, or if the user may not ask.
     pub(super) fn of(count: Value, first: Value, server_micros: u64) -> Option<Queue> {
         let Value::Integer(count @ 1..) = count else {
             return None;
@@ -112,8 +113,8 @@ impl First {
     }
 }
 
-/// How long a call waits that began at this score: not at all for one that is ahead or no time, and not since before
-/// 1970.
+/// How long a call waits that began at this score: not at all for one that is ahead or no time, and
+/// not since before 1970.
 fn waits(score: &str, server_micros: u64) -> Duration {
     let begun = score.parse::<f64>().ok().filter(|score| !score.is_nan());
     // A conversion of a float saturates.

@@ -1,4 +1,5 @@
-//! Keys and values, as they are read from one node: within limits, whatever the node has or answers.
+//! Keys and values, as they are read from one node: within limits, whatever the node has or
+//! answers.
 
 use super::queue::{self, Queue};
 use super::sighting::{Keys, Lifetime, Sighting, Stored};
@@ -21,7 +22,8 @@ const MOST_KEYS: usize = 1_000_000;
 const LONGEST_SCAN: Duration = Duration::from_secs(600);
 /// How many keys are read in one flight.
 const BATCH: usize = 500;
-/// Longest value of a lock: that of a read-write lock with all its readers has less than 4000 bytes.
+/// Longest value of a lock: that of a read-write lock with all its readers has less than 4000
+/// bytes.
 const LONGEST_LOCK: usize = 4096;
 
 /// What is asked for, of each node.
@@ -70,7 +72,8 @@ impl Reader<'_> {
                 .collect(),
         };
         for queues in Vec::from_iter(queues).chunks(BATCH) {
-            // What the nodes have of locks is known: a node that does not answer this leaves out its queues.
+            // What the nodes have of locks is known: a node that does not answer this leaves out
+            // its queues.
             if within(end)
                 .and_then(|()| read_queues(connection, queues, &mut keys))
                 .is_err()

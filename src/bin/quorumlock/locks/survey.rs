@@ -39,7 +39,8 @@ impl Survey {
         Survey::read(deployment, Question::Keys(keys), &AtomicUsize::new(0))
     }
 
-    /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it has found so far.
+    /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it
+    /// has found so far.
     pub(crate) fn of_pattern(
         deployment: &Deployment,
         pattern: &str,

@@ -1,10 +1,12 @@
-//! The holder of a lock: an owner token, and how much of it is shown, or a program of another library.
+//! The holder of a lock: an owner token, and how much of it is shown, or a program of another
+//! library.
 
 use crate::json::Object;
 use quorumlock::algorithm::lease::OwnerToken;
 use std::fmt;
 
-/// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a lock.
+/// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a
+/// lock.
 const SHOWN_DIGITS: usize = 6;
 
 /// A holder, as the value of a key names it.
@@ -12,8 +14,8 @@ const SHOWN_DIGITS: usize = 6;
 pub(crate) enum Token {
     /// An owner token, which releases a lock: it is compared, and shown in part.
     Ours(String),
-    /// Any value that is none of this library. Where a majority has one, no client gets the lock, whether or not the
-    /// values are the same.
+    /// Any value that is none of this library. Where a majority has one, no client gets the lock,
+    /// whether or not the values are the same.
     OtherLibrary,
 }
 

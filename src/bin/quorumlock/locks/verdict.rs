@@ -20,7 +20,8 @@ pub(crate) enum State {
     Free,
     /// A majority has the key of one holder.
     Held,
-    /// Fewer than a majority have a key: what is left of an attempt that lost, or of a holder whose nodes forgot.
+    /// Fewer than a majority have a key: what is left of an attempt that lost, or of a holder whose
+    /// nodes forgot.
     Orphan,
     /// Several tokens, and none has a majority.
     Split,
@@ -39,9 +40,11 @@ pub(crate) struct Verdict {
     pub(crate) name: String,
     pub(crate) kind: &'static KeyKind,
     pub(crate) state: State,
-    /// The token of the holder, or of the largest part; of several readers, that of the one that stays longest.
+    /// The token of the holder, or of the largest part; of several readers, that of the one that
+    /// stays longest.
     pub(crate) token: Option<Token>,
-    /// How many readers have a majority, or any node if none has. Zero beside a token: that is a writer's.
+    /// How many readers have a majority, or any node if none has. Zero beside a token: that is a
+    /// writer's.
     pub(crate) readers: usize,
     /// The calls that wait. For a slot, also those that wait for any slot of its semaphore.
     pub(crate) queue: Queue,
@@ -136,7 +139,8 @@ impl Verdict {
         }
     }
 
-    /// The holder as far as it is shown: its label, or the first digits of its token. And what waits.
+    /// The holder as far as it is shown: its label, or the first digits of its token. And what
+    /// waits.
     pub(crate) fn holder(&self) -> String {
         let holder = match (&self.label, &self.token) {
             (Some(label), _) => label.clone(),

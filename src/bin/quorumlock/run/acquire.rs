@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 const ATTEMPTS: usize = 20;
 /// Longest pause between two of them.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// How long a wait lasts at most until the library names a key that has no expiry, in node timeouts: it is sure after
-/// two attempts that are one of them apart.
+/// How long a wait lasts at most until the library names a key that has no expiry, in node
+/// timeouts: it is sure after two attempts that are one of them apart.
 const NAMING_TIMEOUTS: u32 = 5;
 
 /// How the wait for the locks ended.
@@ -40,8 +40,8 @@ pub(super) enum Acquired {
 
 /// The locks under which the command runs.
 ///
-/// After a command has run, [`release`](Held::release) ends them, and they stay for `--min-hold`. A drop releases
-/// them at once: no command has run, and another machine may begin.
+/// After a command has run, [`release`](Held::release) ends them, and they stay for `--min-hold`. A
+/// drop releases them at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard<Any>>,
     redlock: Redlock,
@@ -57,8 +57,8 @@ impl Held {
             .unwrap_or_default()
     }
 
-    /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks for. Whether one was
-    /// lost.
+    /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks
+    /// for. Whether one was lost.
     pub(super) fn release(mut self, events: &Events) -> bool {
         let mut is_lost = false;
         for guard in std::mem::take(&mut self.guards).into_iter().rev() {
@@ -97,7 +97,8 @@ pub(super) struct Job<'j> {
     pub(super) grace: Duration,
 }
 
-/// A signal that has arrived and ends a wait. One that stops this program waits until the command has been started.
+/// A signal that has arrived and ends a wait. One that stops this program waits until the command
+/// has been started.
 pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
     let received: Vec<Received> = std::iter::from_fn(|| signals.take()).collect();
     received
@@ -110,8 +111,9 @@ pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
         .map(|received| received.signal)
 }
 
-/// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none
-/// gets a majority. Then nothing is held, and another attempt follows after a random time.
+/// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment,
+/// it can be that none gets a majority. Then nothing is held, and another attempt follows after a
+/// random time.
 fn attempt(
     mutex: &Mutex<Any>,
     keys: &[String],
@@ -257,8 +259,8 @@ impl Job<'_> {
             .min_hold(lock.min_hold)
     }
 
-    /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for
-    /// job control. Ends when the other end of `over` is closed.
+    /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program
+    /// waits, and stops it for job control. Ends when the other end of `over` is closed.
     fn watch(&self, over: &PipeReader, cancel: &CancelHandle) -> Option<Signal> {
         let mut progress = Progress::new(self.options.quiet, |text: &str| self.events.write(text));
         let pause = Timespec::try_from(PROGRESS_AFTER).ok();

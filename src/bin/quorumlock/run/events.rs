@@ -1,4 +1,5 @@
-//! What happens, for `--json-events` and `-v`: events of the library, and those of this program; and messages.
+//! What happens, for `--json-events` and `-v`: events of the library, and those of this program;
+//! and messages.
 
 use super::options::Options;
 use super::output::Output;

@@ -1,8 +1,9 @@
 //! What this program is in the process of the child, until it becomes the command.
 //!
-//! `run` starts itself with [`EXEC_STEP`]. The step asks the kernel to end it when `run` ends, and stops itself. `run`
-//! sees that, looks at its signals and its lease for the last time, and lets it continue, or kills it. A process that
-//! waits at this gate has not become the command yet, so a signal or a loss that is found there starts nothing.
+//! `run` starts itself with [`EXEC_STEP`]. The step asks the kernel to end it when `run` ends, and
+//! stops itself. `run` sees that, looks at its signals and its lease for the last time, and lets it
+//! continue, or kills it. A process that waits at this gate has not become the command yet, so a
+//! signal or a loss that is found there starts nothing.
 
 use super::signals;
 use crate::exit::Exit;
@@ -15,7 +16,8 @@ use std::process::Command;
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, a descriptor to close or `-`, the program, its arguments. Comes back only to end.
+/// Becomes the command: `parent`, a descriptor to close or `-`, the program, its arguments. Comes
+/// back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
         words

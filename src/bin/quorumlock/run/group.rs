@@ -1,10 +1,12 @@
 //! The command's process and its group: started behind a gate, signalled, reaped.
 //!
 //! Invariants:
-//! 1. No process id is signalled after it was reaped. One thread does both, and a group is signalled only while a child
-//!    of this process is in it that has not been reaped: then its number belongs to no other group.
-//! 2. On Linux, what the command leaves behind when it ends becomes a child of this process (`PR_SET_CHILD_SUBREAPER`).
-//!    So it is known whether the group is empty, without a look at other processes.
+//! 1. No process id is signalled after it was reaped. One thread does both, and a group is
+//!    signalled only while a child of this process is in it that has not been reaped: then its
+//!    number belongs to no other group.
+//! 2. On Linux, what the command leaves behind when it ends becomes a child of this process
+//!    (`PR_SET_CHILD_SUBREAPER`). So it is known whether the group is empty, without a look at
+//!    other processes.
 
 use super::exec_step::EXEC_STEP;
 use crate::exit::{Exit, Failure};
@@ -88,7 +90,8 @@ impl Group {
         drop(self.child.wait());
     }
 
-    /// Signals the group, or the process if it has no group of its own; nothing if none of it is left.
+    /// Signals the group, or the process if it has no group of its own; nothing if none of it is
+    /// left.
     pub(super) fn signal(&self, signal: Signal) {
         // It may have ended a moment ago.
         let _ = match (self.status, self.has_own_group) {
@@ -141,7 +144,8 @@ impl Group {
     }
 }
 
-/// The path of this program. The link leads to the file that was started, also after an update of the package.
+/// The path of this program. The link leads to the file that was started, also after an update of
+/// the package.
 fn own_path() -> Result<OsString, Failure> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());

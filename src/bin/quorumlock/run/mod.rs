@@ -4,8 +4,10 @@
 //! 2. The locks are taken, and a signal ends the wait: [`acquire`].
 //! 3. The process of the command is started and waits at a gate: [`group`], [`exec_step`].
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
-//! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
-//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened: [`Held`].
+//! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does:
+//!    [`supervise`].
+//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened:
+//!    [`Held`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
 

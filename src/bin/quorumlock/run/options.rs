@@ -7,8 +7,8 @@ use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-/// Time to live unless `--ttl` or the settings say otherwise: extended by a watchdog, so it bounds how long a lock
-/// outlives a machine that fails.
+/// Time to live unless `--ttl` or the settings say otherwise: extended by a watchdog, so it bounds
+/// how long a lock outlives a machine that fails.
 const TTL: Duration = Duration::from_secs(30);
 /// The longest grace that is not asked for by `--grace`.
 const GRACE: Duration = Duration::from_secs(5);
@@ -90,7 +90,8 @@ pub(crate) struct LockOptions {
 }
 
 impl Options {
-    /// Sorts the names: with one order for all programs, two that take the same locks do not wait for each other.
+    /// Sorts the names: with one order for all programs, two that take the same locks do not wait
+    /// for each other.
     pub(super) fn sort(&mut self) -> Result<(), Failure> {
         self.names.sort();
         match self.names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -137,8 +138,9 @@ impl LockOptions {
         }
     }
 
-    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
-    /// stands for its time to live, so that is no shorter than `--min-hold`.
+    /// The time to live, and how long before its end the command is asked to stop. A lock whose
+    /// release reaches no node stands for its time to live, so that is no shorter than
+    /// `--min-hold`.
     ///
     /// # Errors
     /// No lock lasts for `--min-hold`.

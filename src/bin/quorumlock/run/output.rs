@@ -1,7 +1,8 @@
 //! What `run` writes, by a thread for each descriptor: no other thread waits for a reader.
 //!
-//! A reader that has stalled (a pipe that is full, a terminal after Ctrl-S) blocks that thread alone. Meanwhile texts
-//! wait in a queue of limited size. A text that does not fit is counted, and the count is written as soon as possible.
+//! A reader that has stalled (a pipe that is full, a terminal after Ctrl-S) blocks that thread
+//! alone. Meanwhile texts wait in a queue of limited size. A text that does not fit is counted, and
+//! the count is written as soon as possible.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs::File;
@@ -64,7 +65,8 @@ impl Output {
         }
     }
 
-    /// Waits until all texts are written. A reader that has stalled does not keep the program from ending.
+    /// Waits until all texts are written. A reader that has stalled does not keep the program from
+    /// ending.
     pub(super) fn drain(&self) {
         let end = Instant::now() + DRAIN_TIME;
         let (done, over) = bounded(1);

@@ -1,8 +1,9 @@
 //! Signals as values: blocked, and read from a descriptor by the one thread that acts on them.
 //!
-//! A signal that is blocked waits in the kernel, so none is missed between two looks, and a look that finds none says
-//! that none had arrived. Linux has a descriptor for that. Elsewhere a thread waits for signals and writes them into a
-//! pipe; there, one that arrives at the moment of a look may be found by the next look.
+//! A signal that is blocked waits in the kernel, so none is missed between two looks, and a look
+//! that finds none says that none had arrived. Linux has a descriptor for that. Elsewhere a thread
+//! waits for signals and writes them into a pipe; there, one that arrives at the moment of a look
+//! may be found by the next look.
 
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use std::io;
@@ -24,7 +25,8 @@ const SUSPENDING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTT
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     pub(super) signal: Signal,
-    /// The terminal sent it, and so sent it to the command as well if that is in the same process group.
+    /// The terminal sent it, and so sent it to the command as well if that is in the same process
+    /// group.
     pub(super) is_from_terminal: bool,
 }
 
@@ -49,9 +51,10 @@ impl Received {
 pub(super) struct Signals(source::Source);
 
 impl Signals {
-    /// Blocks the signals, in this thread and those that it starts. To be called before there are others. A signal that
-    /// was ignored when the program started, as `nohup` does with SIGHUP, stays ignored; all but SIGCHLD: while that is
-    /// ignored, the kernel reaps children unasked, and how they ended is lost.
+    /// Blocks the signals, in this thread and those that it starts. To be called before there are
+    /// others. A signal that was ignored when the program started, as `nohup` does with SIGHUP,
+    /// stays ignored; all but SIGCHLD: while that is ignored, the kernel reaps children unasked,
+    /// and how they ended is lost.
     pub(super) fn block() -> io::Result<Signals> {
         // SAFETY: no function is installed.
         #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
@@ -89,7 +92,8 @@ fn all() -> impl Iterator<Item = Signal> {
         .chain([Signal::SIGCHLD])
 }
 
-/// The signals that this process was started to ignore, as bits. None where the system does not say.
+/// The signals that this process was started to ignore, as bits. None where the system does not
+/// say.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,5 @@
-//! Watches over the command: passes signals on, ends it in time when the lock is lost, and sees its group to the end.
+//! Watches over the command: passes signals on, ends it in time when the lock is lost, and sees its
+//! group to the end.
 //!
 //! ```text
 //!     time ──────────────────────────────────────────────────────────────►
@@ -6,8 +7,9 @@
 //!     group                 SIGTERM                   SIGKILL        gone
 //! ```
 //!
-//! One thread does all of it, in a loop around one poll: signals, the loss, and the next time at which something is
-//! due. What is due is computed anew each time from the lease itself, so a late wake-up costs time and nothing else.
+//! One thread does all of it, in a loop around one poll: signals, the loss, and the next time at
+//! which something is due. What is due is computed anew each time from the lease itself, so a late
+//! wake-up costs time and nothing else.
 
 use super::acquire::{Held, Job};
 use super::group::Group;
@@ -20,11 +22,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::PipeReader;
 use std::time::{Duration, Instant};
 
-/// How long before the end of the lease the group is killed: time for the kernel to end it, on a machine that is busy.
+/// How long before the end of the lease the group is killed: time for the kernel to end it, on a
+/// machine that is busy.
 const KILL_LEAD: Duration = Duration::from_millis(500);
 /// Part of the grace that it is at most.
 const KILL_LEAD_PART: u32 = 3;
-/// How often the lease is looked at: a sleep does not count the time for which the machine is suspended.
+/// How often the lease is looked at: a sleep does not count the time for which the machine is
+/// suspended.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a group is looked at that was killed.
 const KILLED_PAUSE: Duration = Duration::from_millis(5);
@@ -127,7 +131,8 @@ impl Supervisor<'_> {
         self.group.signal(Signal::SIGCONT);
     }
 
-    /// Acts on the signals that have arrived. Whether this program was stopped until its lease was about to end.
+    /// Acts on the signals that have arrived. Whether this program was stopped until its lease was
+    /// about to end.
     fn take_signals(&self, is_ending: bool) -> bool {
         let mut is_overdue = false;
         while let Some(received) = self.job.signals.take() {
@@ -166,8 +171,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Stops the command and this program; when it is continued, lets the command continue if the lease lasts. Whether
-    /// it does not.
+    /// Stops the command and this program; when it is continued, lets the command continue if the
+    /// lease lasts. Whether it does not.
     fn suspend(&self, received: Received, is_ending: bool) -> bool {
         let longest = || self.held.remaining().saturating_sub(self.job.grace);
         if is_ending || longest().is_zero() {

@@ -1,9 +1,9 @@
 //! Stops this program as a signal of job control does where nothing takes it.
 //!
-//! A program that is stopped extends no lease. It could not end its command in time either, and a shell that continues
-//! it continues the command at the same moment if both are in one process group. So the kernel is asked to continue
-//! this program at a given time: a timer sends SIGCONT. Only Linux has that here. Elsewhere the caller finds out too
-//! late that the time has passed.
+//! A program that is stopped extends no lease. It could not end its command in time either, and a
+//! shell that continues it continues the command at the same moment if both are in one process
+//! group. So the kernel is asked to continue this program at a given time: a timer sends SIGCONT.
+//! Only Linux has that here. Elsewhere the caller finds out too late that the time has passed.
 
 use super::events::boot_time;
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// A signal of job control that was taken, and waits again to be delivered.
 ///
-/// The kernel stops this program when it is let through. It does not if the program was continued in between,
-/// or if no shell could ever continue it (an orphaned process group).
+/// The kernel stops this program when it is let through. It does not if the program was continued
+/// in between, or if no shell could ever continue it (an orphaned process group).
 pub(super) struct Suspension(Signal);
 
 impl Suspension {

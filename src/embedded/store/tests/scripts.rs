@@ -32,7 +32,8 @@ impl Scene {
         scene
     }
 
-    /// The reply to a call of a script, and the messages. An entry is written without the zeros of its client.
+    /// The reply to a call of a script, and the messages. An entry is written without the zeros of
+    /// its client.
     fn ask(&mut self, request: &str) -> (String, Vec<String>) {
         let entry = |word: &str| match word.as_bytes() {
             [b'1'..=b'9', b'a'..=b'z', ..] => format!("{:0>15}{word}", ""),

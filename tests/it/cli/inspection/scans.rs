@@ -123,7 +123,8 @@ fn scan_goes_through_more_keys_than_one_reply_has() {
     assert_eq!(ended.out.lines().count(), 5001);
 }
 
-/// What the scripts take for a lock of their kind is one here, and what they leave alone is foreign.
+/// What the scripts take for a lock of their kind is one here, and what they leave alone is
+/// foreign.
 #[test]
 fn scan_calls_foreign_what_the_scripts_call_so() {
     let deployment = Deployment::of(1);

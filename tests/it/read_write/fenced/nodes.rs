@@ -1,4 +1,5 @@
-//! Nodes that differ, are too far ahead, hang, are killed or lose their data: the numbers grow all the same.
+//! Nodes that differ, are too far ahead, hang, are killed or lose their data: the numbers grow all
+//! the same.
 
 use super::super::{KEY, ask, entries, long, read, write};
 use super::{HOUR, fenced, is_free, micros, number, scripts_run, set, stored};

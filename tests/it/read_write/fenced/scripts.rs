@@ -1,4 +1,5 @@
-//! What the script does about the number of a key: when it is raised, how long it is kept, and what bounds it.
+//! What the script does about the number of a key: when it is raised, how long it is kept, and what
+//! bounds it.
 
 use super::super::{KEY, ask, entries, is_marked, long, read, servers};
 use super::{DAY, HOUR, SHORT, fenced, is_free, micros, number, set, stored};

@@ -21,8 +21,8 @@ pub(crate) enum Disturbance {
     Reorder(Duration),
 }
 
-/// Takes out the messages that do not arrive now, and sees to it that they do later. Returns the rest, if that is
-/// less. A message is short and is read whole.
+/// Takes out the messages that do not arrive now, and sees to it that they do later. Returns the
+/// rest, if that is less. A message is short and is read whole.
 pub(super) fn take_out(
     wire: &Arc<Wire>,
     direction: Direction,

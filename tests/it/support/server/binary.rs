@@ -12,7 +12,8 @@ const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
 /// Ports above are not chosen: a server in cluster mode also binds its port plus 10 000.
 const HIGHEST_PORT: u16 = 55_535;
 
-/// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on the PATH.
+/// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on
+/// the PATH.
 pub fn find_binary() -> io::Result<PathBuf> {
     choose_binary(std::env::var_os(BINARY_VARIABLE), std::env::var_os("PATH"))
 }

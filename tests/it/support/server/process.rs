@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub(super) struct Process {
     server: Child,
-    /// Ends the server when this process is no more. Its input is a pipe to which nothing is ever written.
+    /// Ends the server when this process is no more. Its input is a pipe to which nothing is ever
+    /// written.
     keeper: Option<Child>,
 }
 
@@ -51,7 +52,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The keeper first: once the server has been waited for, its process id may belong to another process.
+        // The keeper first: once the server has been waited for, its process id may belong to
+        // another process.
         if let Some(keeper) = &mut self.keeper {
             end(keeper);
         }

@@ -1,9 +1,10 @@
-//! What the watchdog thread and the guards see of the network, in place of the engine: nodes that answer one command
-//! after the other, as late as the scheduler wants, on one connection each, in order.
+//! What the watchdog thread and the guards see of the network, in place of the engine: nodes that
+//! answer one command after the other, as late as the scheduler wants, on one connection each, in
+//! order.
 //!
-//! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It
-//! knows the names and rounds of the engine, and checks what is queued: nothing may follow the release of a
-//! lock.
+//! Like the engine, it queues a command on all connections under one mutex, under which it also
+//! reads the time. It knows the names and rounds of the engine, and checks what is queued: nothing
+//! may follow the release of a lock.
 
 pub(crate) use super::nodes::commands::InTurn;
 pub(crate) use super::nodes::submission::{

@@ -1,4 +1,5 @@
-//! The library's module of this name: as in the models of the driver, but for waits, which end by the model's time.
+//! The library's module of this name: as in the models of the driver, but for waits, which end by
+//! the model's time.
 
 #[path = "../../os/sync.rs"]
 #[allow(
