@@ -298,7 +298,7 @@ fn stopped(setting: &Setting, servers: &Servers) -> Row {
     Row::value(
         format!("one of {SOME} programs stopped for {stop:?}: longest wait of the others"),
         "ms",
-        { Spread::over(&done[0], others).median },
+        Spread::over(&done[0], others).median,
     )
     .goal(Goal::ValueAtMost(2000.0))
 }
