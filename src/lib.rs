@@ -189,8 +189,6 @@ pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use api::builder::targets::{NodeStream, NodeTarget};
-#[doc(hidden)]
-pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
 pub use api::kind;

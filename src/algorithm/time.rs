@@ -164,6 +164,34 @@ impl fmt::Display for Human {
     }
 }
 
+/// Parses a number and a unit: `250ms`, `1.5s`, `5m`. Zero needs no unit.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let end = text
+        .find(|letter: char| !(letter.is_ascii_digit() || letter == '.'))
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        "" if number == "0" => 1.0,
+        _ => return None,
+    };
+    if !number.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return None;
+    }
+    let nanos = number.parse::<f64>().ok()? * seconds * 1e9;
+    // A number that is too great is a duration that is refused, or as good as none.
+    let time = Duration::try_from_secs_f64((nanos / 1e9).min(1e12)).ok()?;
+    // To whole microseconds: what a fraction loses in binary is no part of the setting.
+    Some(Duration::from_micros(
+        u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?,
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +283,33 @@ mod tests {
             );
         }
         assert_eq!(now.steady_at(LeaseTime::NEVER), Timestamp::NEVER);
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        let milli = Duration::from_millis;
+        let second = Duration::from_secs;
+        let table = [
+            ("0", Some(Duration::ZERO)),
+            ("250ms", Some(milli(250))),
+            ("100us", Some(Duration::from_micros(100))),
+            ("1.5s", Some(milli(1500))),
+            ("0.1s", Some(milli(100))),
+            ("5m", Some(second(300))),
+            ("24h", Some(second(86_400))),
+            ("366d", Some(second(366 * 86_400))),
+            ("9999999999999999999d", Some(second(1_000_000_000_000))),
+            ("30", None),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            (".5s", None),
+            ("1.2.3s", None),
+            ("1 s", None),
+            ("1S", None),
+        ];
+        for (text, time) in table {
+            assert_eq!(parse_duration(text), time, "{text}");
+        }
     }
 }

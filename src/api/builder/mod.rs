@@ -5,7 +5,7 @@ pub(crate) mod label;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
 mod transports;
-pub(crate) mod variables;
+mod variables;
 
 use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::quarantine::RestartPolicy;

@@ -6,10 +6,10 @@
 use super::{Builder, config};
 use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::quarantine::RestartPolicy;
-use crate::algorithm::time::Human;
+use crate::algorithm::time::{Human, parse_duration};
 use crate::events::error::{Error, Result};
+use crate::protocol::endpoint;
 use std::ffi::OsStr;
-use std::time::Duration;
 
 /// Makes a setting of a value; `None` if the value cannot be one.
 type Setter = fn(Builder, &str) -> Option<Builder>;
@@ -45,7 +45,7 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         Some(builder.durable(truth(value)?))
     }),
     ("FENCE_RETENTION", DURATION, |builder, value| {
-        Some(builder.fence_retention(duration(value)?))
+        Some(builder.fence_retention(parse_duration(value)?))
     }),
     #[cfg(feature = "tls")]
     ("KEY", "", |builder, value| {
@@ -60,13 +60,13 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         },
     ),
     ("MAX_TTL", DURATION, |builder, value| {
-        Some(builder.max_ttl(duration(value)?))
+        Some(builder.max_ttl(parse_duration(value)?))
     }),
     ("NODE_TIMEOUT", DURATION, |builder, value| {
-        Some(builder.node_timeout(duration(value)?))
+        Some(builder.node_timeout(parse_duration(value)?))
     }),
     ("PLACE_LEASE", DURATION, |builder, value| {
-        Some(builder.place_lease(duration(value)?))
+        Some(builder.place_lease(parse_duration(value)?))
     }),
     ("PREFIX", "", |builder, value| Some(builder.prefix(value))),
     ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| {
@@ -82,7 +82,10 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         "must be two durations, such as 2ms,250ms",
         |builder, value| {
             let (shortest, longest) = value.split_once(',')?;
-            Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
+            Some(builder.retry_delay(
+                parse_duration(shortest.trim())?,
+                parse_duration(longest.trim())?,
+            ))
         },
     ),
     (
@@ -93,13 +96,13 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
     (
         "SPIN",
         "must be a duration, such as 100us",
-        |builder, value| Some(builder.spin(duration(value)?)),
+        |builder, value| Some(builder.spin(parse_duration(value)?)),
     ),
     ("TTL", DURATION, |builder, value| {
-        Some(builder.ttl(duration(value)?))
+        Some(builder.ttl(parse_duration(value)?))
     }),
     ("UNAVAILABLE_AFTER", DURATION, |builder, value| {
-        Some(builder.unavailable_after(duration(value)?))
+        Some(builder.unavailable_after(parse_duration(value)?))
     }),
 ];
 
@@ -219,7 +222,7 @@ impl Builder {
                 "{prefix}NODES is not set: it names the nodes by their URLs"
             )),
         })?;
-        builder = builder.nodes(node_urls(&nodes));
+        builder = builder.nodes(endpoint::urls(&nodes));
         builder.endpoints().map_err(refused)?;
         Ok(builder)
     }
@@ -262,40 +265,6 @@ impl Builder {
     }
 }
 
-/// The URLs of a list, which commas or blanks separate.
-pub fn node_urls(list: &str) -> impl Iterator<Item = &str> {
-    list.split(|letter: char| letter == ',' || letter.is_whitespace())
-        .filter(|url| !url.is_empty())
-}
-
-/// A number and a unit: `250ms`, `1.5s`, `5m`. Zero needs no unit.
-pub fn duration(text: &str) -> Option<Duration> {
-    let end = text
-        .find(|letter: char| !(letter.is_ascii_digit() || letter == '.'))
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let seconds = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        "" if number == "0" => 1.0,
-        _ => return None,
-    };
-    if !number.starts_with(|letter: char| letter.is_ascii_digit()) {
-        return None;
-    }
-    let nanos = number.parse::<f64>().ok()? * seconds * 1e9;
-    // A number that is too great is a duration that is refused, or as good as none.
-    let time = Duration::try_from_secs_f64((nanos / 1e9).min(1e12)).ok()?;
-    // To whole microseconds: what a fraction loses in binary is no part of the setting.
-    Some(Duration::from_micros(
-        u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?,
-    ))
-}
-
 fn truth(text: &str) -> Option<bool> {
     match text {
         "true" => Some(true),
@@ -316,6 +285,7 @@ fn restart_policy(text: &str) -> Option<RestartPolicy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[cfg(feature = "tls")]
     #[test]
@@ -367,34 +337,6 @@ mod tests {
         Builder::from_variables("Q_", variables.iter().copied())
             .unwrap_err()
             .to_string()
-    }
-
-    #[test]
-    fn durations_have_a_unit() {
-        let milli = Duration::from_millis;
-        let second = Duration::from_secs;
-        let table = [
-            ("0", Some(Duration::ZERO)),
-            ("250ms", Some(milli(250))),
-            ("100us", Some(Duration::from_micros(100))),
-            ("1.5s", Some(milli(1500))),
-            ("0.1s", Some(milli(100))),
-            ("5m", Some(second(300))),
-            ("24h", Some(second(86_400))),
-            ("366d", Some(second(366 * 86_400))),
-            ("9999999999999999999d", Some(second(1_000_000_000_000))),
-            ("30", None),
-            ("", None),
-            ("s", None),
-            ("-1s", None),
-            (".5s", None),
-            ("1.2.3s", None),
-            ("1 s", None),
-            ("1S", None),
-        ];
-        for (text, time) in table {
-            assert_eq!(duration(text), time, "{text}");
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::exit::{Exit, Failure};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +125,7 @@ fn variable(option: &str) -> String {
 
 /// A duration, for clap.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
-    quorumlock::duration(text).ok_or("must be a duration, such as 250ms, 30s or 5m")
+    parse_duration(text).ok_or("must be a duration, such as 250ms, 30s or 5m")
 }
 
 /// The options of every command that shows what it finds.
@@ -315,7 +316,7 @@ impl Settings {
 
     /// Their URLs. Not to be shown.
     fn urls(&self) -> impl Iterator<Item = &str> {
-        quorumlock::node_urls(self.text("NODES").unwrap_or_default())
+        endpoint::urls(self.text("NODES").unwrap_or_default())
     }
 
     pub(crate) fn prefix(&self) -> &str {
@@ -325,7 +326,7 @@ impl Settings {
     /// A duration among the settings, or the default of the library.
     pub(crate) fn duration(&self, variable: &str, otherwise: Duration) -> Duration {
         self.text(variable)
-            .and_then(quorumlock::duration)
+            .and_then(parse_duration)
             .unwrap_or(otherwise)
     }
 
@@ -417,7 +418,7 @@ fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
     };
     let is_secret =
         |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
-    quorumlock::node_urls(&nodes.to_string_lossy()).any(is_secret)
+    endpoint::urls(&nodes.to_string_lossy()).any(is_secret)
 }
 
 #[cfg(test)]

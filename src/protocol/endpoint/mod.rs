@@ -412,5 +412,11 @@ fn percent_decoded(text: &str) -> Result<String, EndpointError> {
     String::from_utf8(decoded).map_err(|_| EndpointError::BadEncoding)
 }
 
+/// The URLs of a list, which commas or blanks separate.
+pub fn urls(list: &str) -> impl Iterator<Item = &str> {
+    list.split(|letter: char| letter == ',' || letter.is_whitespace())
+        .filter(|url| !url.is_empty())
+}
+
 #[cfg(test)]
 mod tests;
