@@ -366,8 +366,11 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *     prefix                 the text before the name of each resource in its key. Default: empty
  *     release_notifications  "true", the default, or "false": whether a call that waits is told of the releases of
  *                            other programs, by a second connection to each node
- *     restart_policy         "observed", the default, "strict" or "off": whether a program that has just started counts
- *                            nodes that may have forgotten locks; the README explains each
+ *     restart_policy         "observed", the default: a program that has just started does not count a node that lost
+ *                            its keys or joined less than max_ttl ago, and counts all nodes of a new deployment.
+ *                            "strict": a program that has just started counts a node when it has lost nothing for
+ *                            max_ttl, also in a new deployment. "off": a program that has just started counts every
+ *                            node, whatever it has lost; two clients may then hold a lock at once
  *     retry_delay            "2ms,250ms", the default: the shortest and the longest delay between two attempts
  *     spin                   "100us", the default: how long a thread that is alone with its client polls before it
  *                            sleeps, where that is faster. At most 10 ms; "0" turns it off

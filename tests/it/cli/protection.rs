@@ -348,8 +348,7 @@ fn the_manual_and_doctor_say_the_same_of_each_policy() {
         for page in pages {
             let text = fs::read_to_string(root.join(page))
                 .unwrap()
-                .replace('`', "")
-                .replace("max_ttl_ms", "max_ttl");
+                .replace('`', "");
             let words = text
                 .split_whitespace()
                 .filter(|word| *word != "*")
