@@ -58,7 +58,7 @@ pub fn measure(mutex: &Mutex, record: &Record, stop: &CancelHandle) -> Outcome {
     Ok(())
 }
 
-/// What all threads note down, and why one of them gave up.
+/// What all threads note down, and why one of them stopped.
 #[derive(Default)]
 pub struct Record {
     notes: sync::Mutex<Notes>,

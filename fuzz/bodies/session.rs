@@ -1,13 +1,13 @@
-//! One connection's conversation with a server that may say anything, at any time, in any pieces.
+//! One connection's conversation with a server that may send anything, at any time, in any pieces.
 //!
-//! Input: the handshake, then steps until the bytes are used up; the low half of a byte says which,
-//! the high half how. Beside the session runs a model: the requests in the order in which they were
-//! made, and all bytes received, decoded afresh. [`requests`] knows what is sent for a request, and
-//! [`replies`] what a reply to it means. Rules:
+//! Input: the handshake, then steps until the bytes are used up; the low half of a byte selects the
+//! step, the high half its variant. Beside the session runs a model: the requests in the order in
+//! which they were made, and all bytes received, decoded afresh. [`requests`] knows what is sent
+//! for a request, and [`replies`] what a reply to it means. Rules:
 //! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it.
 //!    Nothing else is answered, and nothing is answered without a reply.
 //! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is
-//!    that fault. So is that of a release, unless a duplicate has deleted the key.
+//!    that fault. So is the vote of a release, unless a duplicate has deleted the key.
 //! 3. A reply that does not fit its request, or that no request asked for, is an error. It answers
 //!    nothing, and the model asks for no more events after it.
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer
@@ -364,7 +364,7 @@ impl Run {
         self.failed = true;
     }
 
-    /// What can be seen of the session is what the model says.
+    /// What can be seen of the session is what the model expects.
     fn compare(&mut self) {
         assert_eq!(
             self.session.take_wakes(),

@@ -32,7 +32,7 @@ pub(super) fn call_with_error(
     code
 }
 
-/// Runs a function that can fail, and whose code says why.
+/// Runs a function that can fail, and whose code is the reason.
 pub(super) fn call(body: impl FnOnce() -> Result<Code>) -> Code {
     let _uncancelled = CancellationDisabled::new();
     run(body).unwrap_or_else(|failure| failure.code)

@@ -54,8 +54,8 @@ impl CancellationDisabled {
 impl Drop for CancellationDisabled {
     fn drop(&mut self) {
         let mut disabled: c_int = 0;
-        // SAFETY: As above; the state is one that the C library gave. With deferred cancellation
-        // the call itself does not act upon a request.
+        // SAFETY: As above; the C library returned this state. With deferred cancellation the call
+        // itself does not act upon a request.
         unsafe { pthread_setcancelstate(self.previous, &raw mut disabled) };
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct FaultObject {
     pub(super) message: String,
 }
 
-/// The alert of TLS that says so, whether or not the server has sent it.
+/// The alert of TLS that demands a certificate, whether or not the server has sent it.
 const CERTIFICATE_REQUIRED: i64 = 116;
 
 /// `quorumlock_phase`. Numbers are never given to anything else.

@@ -26,12 +26,12 @@ impl Failure {
         }
     }
 
-    /// Of the argument of this name.
+    /// The argument of this name is NULL.
     pub(super) fn null(argument: &str) -> Failure {
         Failure::new(Code::NullPointer, format!("{argument} is NULL"))
     }
 
-    /// Whose code says it all.
+    /// A failure that its code describes completely.
     pub(super) fn plain(code: Code) -> Failure {
         Failure::new(code, code.text())
     }

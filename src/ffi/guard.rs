@@ -36,7 +36,7 @@ pub(super) struct GuardHandle {
     name: Arc<str>,
     /// Until a lock to write becomes one to read, and also when the lock is gone.
     fence: AtomicU64,
-    /// Of a permit.
+    /// The slot of a permit.
     pub(super) slot: u64,
     state: ForkSafeMutex<GuardState>,
     left: Condvar,

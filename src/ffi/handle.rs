@@ -1,16 +1,16 @@
-//! Pointers from C, as types that say whose they are. Nearly all of the unsafe code is here, and
+//! Pointers from C, as types that state whose they are. Nearly all of the unsafe code is here, and
 //! why it is sound.
 //!
 //! ```text
 //!   quorumlock_guard *guard, in a call     Borrowed<GuardHandle>          counted once more for the call
 //!   quorumlock_guard *guard, in a _free    Returned<GuardHandle>          taken back
 //!   quorumlock_guard **guard               Output<*const GuardHandle>     NonNullOutput, if not NULL; written once
-//!   const quorumlock_event *event          View<EventObject>              lasts as long as the header says
+//!   const quorumlock_event *event          View<EventObject>              lasts as the header states
 //! ```
 //!
 //! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What
 //! the header demands of C is what makes the unsafe code sound: a pointer is NULL, or what the
-//! library gave for its type and was not given back. Any thread may come with it: what can be
+//! library handed out for its type and was not given back. Any thread may pass it: what can be
 //! handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
@@ -43,14 +43,14 @@ impl<T> Borrowed<T> {
     }
 }
 
-/// A handle that C gives back.
+/// A handle that C hands back.
 #[repr(transparent)]
 pub(super) struct Returned<T>(*const T);
 
 impl<T> Returned<T> {
     /// C's own count of it. None for NULL.
     pub(super) fn take(self) -> Option<Arc<T>> {
-        // SAFETY: As in `Borrowed::optional`; and as C gives a handle back once, its count is taken
+        // SAFETY: As in `Borrowed::optional`; and as C hands a handle back once, its count is taken
         // back once.
         (!self.0.is_null()).then(|| unsafe { Arc::from_raw(self.0) })
     }
@@ -112,8 +112,8 @@ impl<T: Sync> View<T> {
     /// None for NULL.
     pub(super) fn get(&self) -> Option<&T> {
         // SAFETY: It was made from a reference, and what it leads to lasts as long as the header
-        // says: until the callback returns, or the handle that it was asked of is given back. It is
-        // not changed meanwhile.
+        // states: until the callback returns, or the handle that it was asked of is given back. It
+        // is not changed meanwhile.
         unsafe { self.0.as_ref() }
     }
 }

@@ -1,4 +1,4 @@
-//! The header and the code say the same: numbers, versions, and that nothing was left unsaid.
+//! The header and the code agree: numbers, versions, and that the header omits nothing.
 
 use super::code::Code;
 use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
@@ -318,8 +318,8 @@ fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
     assert!(header.is_empty(), "to be added to these lists: {header:?}");
 }
 
-/// What holds for every function is said once. Each function has a comment, which says only what
-/// differs.
+/// What holds for every function is stated once. Each function has a comment, which states only
+/// what differs.
 #[test]
 fn conventions_are_stated_once() {
     let conventions = HEADER.split("#ifndef").next().unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::Lease;
 use crate::kind::Any;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// `quorumlock_lease`. What it says of itself stays when it is used up.
+/// `quorumlock_lease`. Its fields can still be read when it is used up.
 pub(super) struct LeaseHandle {
     key: String,
     ttl: Duration,

@@ -1,13 +1,12 @@
-//! The C interface: `quorumlock.h`, which says what each function means, and the functions behind
-//! it.
+//! The C interface: `quorumlock.h`, which documents each function, and the functions behind it.
 //!
 //! ```text
 //!   C ──► entry (client, mutex, guard, …) ──► boundary: no panic comes back ──► the public API
 //!           handle, text: pointers            failure → code, error
 //! ```
 //!
-//! How it is kept sound. The numbers of the header's conventions stand in brackets.
-//! 1. Pointers from C come as types that say whose they are: a handle is
+//! How it is kept sound. The numbers of the header's conventions are in brackets.
+//! 1. Pointers from C are types that state whose they are: a handle is
 //!    [`Borrowed`](handle::Borrowed) for a call or [`Returned`](handle::Returned) for good, an
 //!    output is a [`NonNullOutput`](handle::NonNullOutput) that is written once, a text is
 //!    [`Bytes`](text::Bytes). Only C makes values of these types, and only their own few methods

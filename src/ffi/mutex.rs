@@ -44,7 +44,7 @@ struct Settings {
     is_fenced: bool,
     is_fair: bool,
     watchdog: Option<Watchdog>,
-    /// Of a reentrant mutex.
+    /// The owner of a reentrant mutex.
     owner: Option<LockOwner>,
     access: AccessNumber,
 }

@@ -24,7 +24,7 @@ pub(super) fn no_unload() {
 fn mark_no_delete() {
     use std::mem::MaybeUninit;
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: The address is that of a function of this library, and `found` is a place for the
+    // SAFETY: The address belongs to a function of this library, and `found` is a place for the
     // answer.
     if unsafe { libc::dladdr(no_unload as fn() as *const libc::c_void, found.as_mut_ptr()) } == 0 {
         return;

@@ -94,7 +94,7 @@ impl NodeEntry {
     }
 }
 
-/// What one of the nodes says, if it is there.
+/// A field of one of the nodes, if it is there.
 fn of<R>(
     nodes: &Borrowed<NodeList>,
     index: usize,

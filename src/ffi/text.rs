@@ -20,7 +20,7 @@ pub(super) struct Str {
 impl Str {
     pub(super) const EMPTY: Str = Str::of("");
 
-    /// Lasts as long as the text; the header says how long that is.
+    /// Lasts as long as the text; the header states how long that is.
     pub(super) const fn of(text: &str) -> Str {
         Str {
             data: text.as_ptr().cast(),

@@ -22,7 +22,7 @@ impl Userdata {
 }
 
 // SAFETY: The library does nothing with the pointer but hand it to functions of the program, and
-// the header says that they are called on any thread.
+// the header states that they are called on any thread.
 unsafe impl Send for Userdata {}
 // SAFETY: As above; and that observers are called on several threads at once.
 unsafe impl Sync for Userdata {}

@@ -122,7 +122,7 @@ fn excess(pair: &Counts, budget: &Budget) -> Vec<String> {
     let mut excess: Vec<String> = [
         ("instructions", instructions, budget.instructions),
         ("files", files as f64, budget.files),
-        // Besides those of the look at the nodes.
+        // In addition to those of the look at the nodes.
         ("allocations", pair.allocations, budget.allocations + 0.5),
         ("sendto", call("sendto"), two_writes),
         ("recvfrom", call("recvfrom"), budget.reads),

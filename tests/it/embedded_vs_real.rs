@@ -169,7 +169,7 @@ fn the_commands_for_sorted_sets_are_the_same() {
     }
 }
 
-/// What `INFO` says of memory, persistence and replication, as far as the library reads it.
+/// What `INFO` reports of memory, persistence and replication, as far as the library reads it.
 #[test]
 fn info_says_the_same() {
     for (server, node) in pairs() {

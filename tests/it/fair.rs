@@ -161,7 +161,7 @@ fn plain_and_fair_programs_take_turns() {
     no_entry_stays(&servers);
 }
 
-/// Lets programs compete that all servers serve. Gives their turns.
+/// Lets programs compete that all servers serve. Returns their turns.
 fn play(servers: &[Server], programs: usize, game: Game, mutex: MakeMutex) -> Vec<Turn> {
     game.play(
         &vec![builder(servers); programs],
@@ -182,13 +182,13 @@ struct Figures {
     least_share: f64,
     most_share: f64,
     longest_wait_ms: f64,
-    /// Of the longest wait: as many hand-offs as there are programs.
+    /// The longest wait, in multiples of as many hand-offs as there are programs.
     longest_of_turns: f64,
     hand_off_us: u64,
 }
 
 impl Figures {
-    /// Of the programs with the first numbers.
+    /// The figures of the programs with the first numbers.
     fn of(all: &[Turn], programs: usize, held: Duration) -> Figures {
         let own = || all.iter().filter(|turn| turn.program < programs);
         // A program begins and ends when the machine lets it.
@@ -259,8 +259,8 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// How many commands clients have sent to a server: what is left is what scripts run, and what asks
-/// for this.
+/// How many commands clients have sent to a server: the rest is what scripts run, and what asks for
+/// this.
 fn commands(server: &Server, is_fair: bool) -> u64 {
     let sent: &[&str] = if is_fair {
         &[]
@@ -319,7 +319,7 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
             let mut seconds = seconds.unwrap_or(2);
             let held = Duration::from_millis(1);
             let mut total = 0;
-            // No machine stands still for so long that a challenge is made.
+            // No machine pauses for so long that a challenge is made.
             let game = |seconds| Game {
                 quorum: 2,
                 threads: 4,
@@ -330,8 +330,8 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
             while seconds > 0 {
                 let lasts = seconds.min(LONGEST_GAME);
                 seconds -= lasts;
-                // The machine may stand still between an attempt and the next one, and nothing
-                // shows that outside.
+                // The machine may pause between an attempt and the next one, and nothing shows that
+                // outside.
                 let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
                 let figures = figures.inspect(|figures| println!("{figures}"));
                 let is_good = |figures: &Figures| {

@@ -7,7 +7,7 @@
 //!    holding by the monotonic clock of the one machine that all run on;
 //! 2. nearly all were won in one round trip.
 //!
-//! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` says how many there are to be at
+//! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` sets how many there are to be at
 //! least, and `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::clients::calling;

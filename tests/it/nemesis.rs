@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
 const SERVERS: usize = 5;
 const PROCESSES: usize = 4;
-/// The longest time without a holder: what is left of a killed holder's lease, twice, and a
+/// The longest time without a holder: the remaining time of a killed holder's lease, twice, and a
 /// majority that hung.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 

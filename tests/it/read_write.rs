@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 const KEY: &str = "quorumlock-rw:k";
 const TTL: Duration = Duration::from_secs(1);
-/// Long enough for anything that follows at once, on a machine that stands still for a moment.
+/// Long enough for anything that follows at once, on a machine that pauses for a moment.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 fn long(client: &Redlock) -> Sides {

@@ -66,7 +66,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
         assert!(long_lock(&mine, &key).try_lock().unwrap().is_none());
     }
     assert!(servers.iter().all(|server| value(server, NAME).is_none()));
-    // What one client gives back, the other one gets.
+    // The permit that one client releases, the other one gets.
     let freed = permits.remove(1);
     let slot = freed.slot();
     assert_eq!(freed.unlock().unwrap(), ReleaseOutcome::Released);
@@ -374,8 +374,8 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
     }
 }
 
-/// An attached lease is released as the permit would have been. Its text says nothing of permits:
-/// that one the waiter finds by itself.
+/// An attached lease is released as the permit would have been. Its text contains nothing of
+/// permits: that one the waiter finds by itself.
 #[test]
 fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
     for (is_text, place_lease) in [(false, SOON * 60), (true, Duration::from_secs(1))] {

@@ -56,8 +56,8 @@ fn extensions(servers: &[Server]) -> u64 {
     servers.iter().map(|server| calls(server, "pexpire")).sum()
 }
 
-/// Lets a lock be held for a while, and says what became of it: one of three, as the machine may
-/// hold up any of them.
+/// Holds a lock for a while, and returns its guard. One try of three must succeed, as the machine
+/// may hold up any of them.
 #[track_caller]
 fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
     for _ in 0..3 {
@@ -313,7 +313,7 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
     );
 }
 
-/// How many extensions a server was asked for, whatever it said.
+/// How many extensions a server was asked for, whatever it replied.
 fn asked(server: &Server) -> u64 {
     calls(server, "eval")
 }

@@ -1,4 +1,4 @@
-//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every
+//! What a seed determines: machines, their clocks and ways, what the clients are up to, and every
 //! fault, before it begins.
 //!
 //! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that
@@ -25,15 +25,15 @@ pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 /// How long an entry in front may let others wait, in milliseconds.
 pub(crate) const PLACE_LEASE: u64 = 1_000;
 
-/// What every lock of two resources has besides its own: so two of them exclude each other, and a
-/// node may have set the one key and refuse the other.
+/// What every lock of two resources has in addition to its own: so two of them exclude each other,
+/// and a node may have set the one key and refuse the other.
 pub(crate) const SHARED_KEY: &str = "x";
 
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// What the library promises to stand. That nodes lose their data is part of it where clients
-    /// look at what nodes remember, or are strict about restarts.
+    /// What the library promises to tolerate. That nodes lose their data is part of it where
+    /// clients look at what nodes remember, or are strict about restarts.
     Kept,
     /// Nodes also come back without their data, and no client minds.
     Amnesia,
@@ -41,7 +41,7 @@ pub(crate) enum Bounds {
     ClockJumps,
     /// Nodes also evict keys.
     Eviction,
-    /// Kept; but leases are reckoned by the clocks of the system that stand still in sleep.
+    /// Kept; but leases are reckoned by the clocks of the system that stop in sleep.
     SteadyClock,
     /// Kept; and what clients write under a lock is looked at.
     Writes,
@@ -289,7 +289,7 @@ impl Plan {
     }
 
     /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and
-    /// [`hints`](Plan::hints) say.
+    /// [`hints`](Plan::hints) specify.
     pub(crate) fn is_calm(&self) -> bool {
         self.faults.is_empty() && self.is_prompt()
     }

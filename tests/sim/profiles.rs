@@ -399,7 +399,7 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
 }
 
 /// Nothing fails, so that every release must reach its node. Keys live for longer than the run
-/// takes to look for what is left.
+/// takes to look for leftover keys.
 fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
@@ -421,7 +421,7 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
 }
 
 /// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to
-/// look for what is left.
+/// look for leftover keys.
 fn refused_releases(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];

@@ -404,9 +404,9 @@ impl World {
         let limit = self.longest_delay(call);
         // All others that have got the lock meanwhile were in front, or as few as the rule "in
         // order" allows. Each time that it changes hands takes an attempt, of two round trips if
-        // the nodes were divided, or a node timeout. What is left is the time that lost messages,
-        // and holders whose lease ends, may cost: a challenge of the first entry and one more for
-        // what it brings back. A reader may be behind a writer that waits for other readers.
+        // the nodes were divided, or a node timeout. The rest is the time that lost messages, and
+        // holders whose lease ends, may cost: a challenge of the first entry and one more for what
+        // it brings back. A reader may be behind a writer that waits for other readers.
         let free_of_all = self.free_since(&call.awaited, Access::Write);
         let free = call.free + now.saturating_sub(free_of_all.max(call.counted_until));
         let hand_off = 3 * self.plan.node_timeout

@@ -274,7 +274,7 @@ impl Worker {
 struct Shares(Option<(usize, bool)>);
 
 impl Shares {
-    /// Of the result of a call before which so many tokens had been drawn.
+    /// From the result of a call before which so many tokens had been drawn.
     fn of(result: &Result<Option<Guard>>, drawn: usize) -> Shares {
         let Ok(Some(guard)) = result else {
             return Shares(None);
@@ -301,8 +301,8 @@ fn waiting<R>(what: Awaited, call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is
-/// true when it reads the clock, and its thread may stand still before it has said so.
+/// A guard's remaining time, asked until no time passed meanwhile: it is true when the guard reads
+/// the clock, and its thread may pause before it returns.
 fn remaining(guard: &Guard) -> Duration {
     loop {
         let before = moment().0;

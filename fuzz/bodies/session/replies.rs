@@ -11,7 +11,7 @@ use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{Answer, HandshakeState, SessionEvent, Ticket, Wakes};
 
-/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last
+/// What servers reply, in and out of place. The first ones accept, the next ones refuse, the last
 /// ones answer no request.
 pub(super) const REPLIES: [&str; 24] = [
     "+OK\r\n",
@@ -50,7 +50,7 @@ pub(super) enum Meaning {
     WrongForm(Ticket, Request),
 }
 
-/// What the reply to one command about a lock says.
+/// What the reply to one command about a lock means.
 #[derive(Clone, Copy)]
 enum Said {
     Absent,
@@ -82,7 +82,7 @@ fn worst(said: &[Said]) -> Option<Said> {
     said.iter().rev().max_by_key(|said| said.weight()).copied()
 }
 
-/// What a reply to a command about a lock says, or `None` when it does not fit.
+/// What a reply to a command about a lock means, or `None` when it does not fit.
 fn said(request: Request, reply: &Tree) -> Option<Said> {
     Some(match (request, reply) {
         (Request::Acquire(_) | Request::Take(_, Way::Set), reply) => match reply {
@@ -125,7 +125,7 @@ fn refused(request: Request, text: &[u8]) -> Said {
     }
 }
 
-/// Whether a server that says this to a release has not run it, and may run it later.
+/// Whether a server that replies this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
     !matches!(
         ErrorReply::read(text).cause,
@@ -191,7 +191,7 @@ fn is_withheld(text: &[u8]) -> bool {
     first_word(text) == b"NOPERM" || unknown.iter().any(|opening| text.starts_with(opening))
 }
 
-/// What a server could say to this request, or to none.
+/// What a server could reply to this request, or to none.
 pub(super) fn fitting(request: Option<Request>, how: usize) -> &'static str {
     let replies: &[usize] = match request {
         Some(Request::Acquire(_)) => &[0, 4, 8],
@@ -216,7 +216,7 @@ pub(super) struct Model {
     pub(super) takes_by_script: bool,
     pub(super) wakes: Wakes,
     identity: ServerInfo,
-    /// What was said to the request whose replies are arriving.
+    /// The replies so far to the request whose replies are arriving.
     said: Vec<Said>,
 }
 

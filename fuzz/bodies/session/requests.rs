@@ -24,7 +24,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of a lock's request, the last reply.
+    /// Whether this is the last reply to a lock's request.
     pub(super) fn is_last(self) -> bool {
         self.part + 1 == self.keys
     }

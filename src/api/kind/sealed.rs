@@ -31,7 +31,7 @@ pub trait Number: Copy + Send + Sync + 'static {
 
 /// What only a guard of some kind has.
 pub trait Own: Send + Sync + 'static {
-    /// Of a guard that this lock has made, which holds this key.
+    /// For a guard that this lock has made, which holds this key.
     fn of(lock: &Lock, key: &LockKey) -> Self;
 }
 

@@ -7,16 +7,15 @@
 //!                                time to live, milliseconds
 //! ```
 //!
-//! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands
-//! before the token. The keys of a set are separated by commas. Of a read-write lock, the version
-//! says what is held.
+//! If the lock is fenced, the fence follows the end; if its holder has a label, the label precedes
+//! the token. The keys of a set are separated by commas. For a read-write lock, the version
+//! determines what is held.
 //!
 //! It is printable ASCII without blanks, quotes or anything else that a shell, an environment
-//! variable or a line of a file would mind: what the key and the label have besides letters, digits
-//! and `-._~/` is percent-encoded. There is exactly one text for a lease, and reading is strict: a
-//! text that was cut short or put together wrongly is refused, not guessed at. The token stands
-//! last, because its length is known: no beginning of a text is a text. What is refused is never
-//! quoted.
+//! variable or a line of a file would mind: in the key and the label, all but letters, digits and
+//! `-._~/` is percent-encoded. There is exactly one text for a lease, and reading is strict: a text
+//! that was cut short or put together wrongly is refused, not guessed at. The token is last,
+//! because its length is known: no beginning of a text is a text. What is refused is never quoted.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
@@ -63,7 +62,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// What the text of a lease says.
+/// What the text of a lease contains.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct LeaseContent {
     pub(super) key: LockKey,

@@ -88,7 +88,7 @@ impl Mutex<Plain> {
     /// The key of the lock is the key of a plain lock, and so is its queue. So fair and plain
     /// clients of any library exclude each other, and clients of this library take turns.
     /// [`try_lock`](Mutex::try_lock) stores no entry, and fails while others wait. The same holds
-    /// for a lock that is [fenced](Mutex::fenced) as well, and its key is that of a fenced lock. A
+    /// for a lock that is [fenced](Mutex::fenced) as well, whose key is the key of a fenced lock. A
     /// call takes one round trip when the lock is free and none waits.
     ///
     /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)), and the user the

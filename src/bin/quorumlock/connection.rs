@@ -197,8 +197,8 @@ impl Trouble {
                     quorumlock::algorithm::time::Human(TIMEOUT)
                 ),
             ),
-            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the
-            // client.
+            // After its handshake is over, a server of TLS 1.3 may report that it does not accept
+            // the client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
             _ => Trouble::new(Step::Ask, cause),
         }

@@ -1,4 +1,4 @@
-//! Why a call gave up, and why a lock was lost.
+//! Why a call ended without the lock, and why a lock was lost.
 
 use std::fmt;
 

@@ -77,7 +77,7 @@ impl Class {
         self.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A call has ended: 0 if it acquired the lock, or the number of the reason why it gave up.
+    /// A call has ended: 0 if it acquired the lock, or the number of the reason why it did not.
     pub(crate) fn call_ended(&self, end: usize, waited: Duration, has_waited: bool) {
         self.waits[end].observe(waited);
         if has_waited {

@@ -49,7 +49,7 @@ pub const SCRIPT: Script = Script {
     index: 2,
 };
 
-/// Its key is its full name: also that of a slot of a semaphore, of one of a set, and of a fair
+/// Its key is its full name: also for a slot of a semaphore, for a lock of a set, and for a fair
 /// lock.
 pub static KEYS: KeyKind = KeyKind {
     marker: "",

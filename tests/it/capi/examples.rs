@@ -1,4 +1,4 @@
-//! The examples: they compile without a warning, do what they say, and report what went wrong.
+//! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::library::{LIMIT, Running, compile, compile_with, library, root, run};
 use crate::support::server::Server;

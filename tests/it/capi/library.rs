@@ -31,7 +31,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// What it said. Fails when the program did.
+    /// What it printed. Fails when the program did.
     #[track_caller]
     pub(crate) fn success(self) -> String {
         assert!(
@@ -78,7 +78,7 @@ impl Running {
         Running { child, pipes }
     }
 
-    /// Waits until the program has said this.
+    /// Waits until the program has printed this.
     #[track_caller]
     pub(crate) fn heard(&self, words: &str) {
         let said = || self.pipes[0].text.lock().unwrap().contains(words);
@@ -192,7 +192,7 @@ fn build(features: &str, folder: &str) -> PathBuf {
     target.join("release")
 }
 
-/// Compiles a program against the header and the shared library, and gives its path.
+/// Compiles a program against the header and the shared library, and returns its path.
 #[track_caller]
 pub(crate) fn compile(name: &str, source: impl AsRef<Path>, flags: &[&str]) -> PathBuf {
     compile_against(library(), name, source, flags)
@@ -273,7 +273,7 @@ pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
     program
 }
 
-/// Whether the C compiler has this sanitizer. When it has not, that is said.
+/// Whether the C compiler has this sanitizer. When it has not, that is printed.
 #[allow(clippy::print_stdout)]
 pub(crate) fn has_sanitizer(flag: &str) -> bool {
     static ASKED: AtomicUsize = AtomicUsize::new(0);

@@ -1,9 +1,9 @@
 //! NULL for every pointer of every function, in a program that is made from the header.
 //!
-//! Where something must stand, NULL gives `QUORUMLOCK_NULL_POINTER`, an error that names the
-//! argument, and does nothing else: outputs are left alone, and the guard, the lease and the secret
-//! that the program has are whole in the end. Where NULL is allowed, nothing happens. A function
-//! that is added to the header is tried without a change here.
+//! Where NULL is not allowed, the function returns `QUORUMLOCK_NULL_POINTER` and an error that
+//! names the argument, and does nothing else: outputs are left alone, and the guard, the lease and
+//! the secret that the program has are whole in the end. Where NULL is allowed, nothing happens. A
+//! function that is added to the header is tried without a change here.
 
 use super::library::{compile, library, root, run};
 use crate::support::server::Server;
@@ -17,7 +17,7 @@ struct Function {
     parameters: Vec<(String, String)>,
 }
 
-/// Where NULL may stand, whatever the function.
+/// Where NULL is allowed, whatever the function.
 const OPTIONAL: [&str; 5] = ["cancel", "error", "owner", "release", "userdata"];
 
 #[test]

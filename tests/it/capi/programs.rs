@@ -1,9 +1,9 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with
 //! sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`,
+//! What each does is described at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`,
 //! `read_write.c`, `fair.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the
-//! header says, and a library that is closed stays in memory; there, leaks are not looked for.
+//! header states, and a library that is closed stays in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::clients::{SOON, builder, client, take};
@@ -185,7 +185,7 @@ fn examples_leave_not_a_byte() {
     }
 }
 
-/// Servers hang and die when the program has said that it is ready.
+/// Servers hang and die when the program has reported that it is ready.
 fn hosts(program: &Path, valgrind: &[&str]) {
     let mut servers = Server::several(5).unwrap();
     let mut command = command(program, valgrind);

@@ -1,7 +1,7 @@
 //! What the C interface costs: the same program in C and in Rust, in turns, on the same servers.
 //!
-//! A ratio is that of two runs of one round, and the median over the rounds counts. On a busy
-//! machine it says little; the figures in src/docs/operations.md are from many pairs:
+//! Each round has a ratio of two runs, and the median over the rounds counts. On a busy machine it
+//! means little; the figures in src/docs/operations.md are from many pairs:
 //! `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it capi::ratio -- --nocapture`.
 
 use super::library::{STRICT, compile, compile_rust, run};

@@ -45,8 +45,8 @@ fn every_function_of_the_header_is_wrapped() {
     .map(read);
     let functions = functions(&header);
     assert!(functions.len() > 95, "{}", functions.len());
-    // In Python, a name in quotes says what the function takes, and one behind the library calls
-    // it.
+    // In Python, a name in quotes declares what the function takes, and one behind the library
+    // calls it.
     let quoted: BTreeSet<&str> = python.split('"').collect();
     for function in &functions {
         let called = [format!("_c.{function}("), format!("_c.{function},")];
@@ -97,7 +97,7 @@ fn the_numbers_of_python_are_those_of_the_header() {
     assert_eq!(numbers(body), numbers(class));
 }
 
-/// The servers that a program is run against, and what it says.
+/// The servers that a program is run against, and what it prints.
 fn works(program: &str, arguments: &[String]) {
     let mut servers = Server::several(2).unwrap();
     // The last one is declared durable.

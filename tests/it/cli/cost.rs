@@ -46,7 +46,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Where the machine is busy, the processes of a run wait for each other. Debug builds say little
+/// Where the machine is busy, the processes of a run wait for each other. Debug builds show little
 /// of what users run.
 const MOST: f64 = if cfg!(debug_assertions) { 20.0 } else { 8.0 };
 

@@ -115,7 +115,7 @@ pub(super) fn run(mut command: Command) -> Ended {
     Ended::of(&command.output().expect("the program starts"))
 }
 
-/// Waits for a program, and gives what it has written.
+/// Waits for a program, and returns what it has written.
 pub(super) fn wait(mut child: Child) -> Ended {
     let mut out = String::new();
     let mut err = String::new();

@@ -305,7 +305,7 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
     assert!(number("QUORUMLOCK_FENCE").abs_diff(micros) < 60_000_000);
     assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros / 1000)));
     assert_eq!(value("QUORUMLOCK_NODES"), None);
-    // Of several locks each has its line; that of an outer run is not the inner one's.
+    // Each of several locks has its line; an outer run's line is not the inner run's.
     let nested = [
         env!("CARGO_BIN_EXE_quorumlock"),
         "run",

@@ -1,4 +1,4 @@
-//! What the manual says about where the program goes, and how cron finds it.
+//! What the manual describes: where the program is installed, and how cron finds it.
 
 use super::deployment::{Deployment, folder, run};
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ fn page() -> String {
         .unwrap()
 }
 
-/// A command of the shell, with no more in its environment than cron gives it.
+/// A command of the shell, with no more in its environment than cron sets.
 fn by_cron(line: &str) -> Command {
     let mut shell = Command::new("sh");
     shell

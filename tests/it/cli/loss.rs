@@ -24,11 +24,11 @@ while True:
     time.sleep(0.0005)
 ";
 
-/// A machine that stands still for longer than this can keep no promise: longer than a part of the
-/// time between SIGKILL and the end of the lease.
+/// A machine that pauses for longer than this can keep no promise: longer than a part of the time
+/// between SIGKILL and the end of the lease.
 const LONGEST_PAUSE_US: u64 = 100_000;
 
-/// A thread that notices when the machine stands still: a host that takes the processor away, say.
+/// A thread that notices when the machine pauses: a host takes the processor away, for example.
 struct Pauses {
     seen: Arc<Mutex<Vec<(u64, u64)>>>,
     is_over: Arc<AtomicBool>,
@@ -268,7 +268,7 @@ fn a_program_that_is_killed_takes_its_command_along() {
         let killed = boot_time_us();
         tool.kill().unwrap();
         tool.wait().unwrap();
-        // The kernel has killed the command before it says that this program is gone.
+        // The kernel has killed the command before it reports that this program is gone.
         let gone = boot_time_us();
         // Two looks far enough apart that a living command writes in between.
         thread::sleep(Duration::from_millis(300));

@@ -1,6 +1,6 @@
 //! Restart protection as `nodes` and `doctor` show it: since when each node votes, why not, and
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
-//! says it.
+//! describes them.
 
 use super::deployment::{Deployment, Ended, run};
 use crate::incarnations::NO_LONGER_NEW;
@@ -35,7 +35,7 @@ fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&str]) -> En
     ended
 }
 
-/// How often each node says so.
+/// How often the output contains these words.
 #[track_caller]
 fn says_times(ended: &Ended, words: &str, times: usize) {
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
         return;
     }
     let deployment = known(3);
-    // All keys but that of the node.
+    // All keys but the node's own.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
     assert_eq!(
         deployment.servers[2].command(&user).unwrap(),

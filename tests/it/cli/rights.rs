@@ -35,7 +35,7 @@ fn rule() -> Vec<String> {
 struct Users(Deployment);
 
 impl Users {
-    /// Gives that user these rights too, and takes this word of the rule away.
+    /// Grants that user these rights too, and takes this word of the rule away.
     fn with(&self, more: &[&str], lacking: &str) {
         let words: Vec<String> = rule().into_iter().filter(|word| word != lacking).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

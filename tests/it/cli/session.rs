@@ -1,5 +1,5 @@
-//! The session that README.md shows is one that can be had: its commands are run, and print what
-//! stands there.
+//! The session that README.md shows can be reproduced: its commands are run, and print what it
+//! shows.
 
 use super::deployment::{Deployment, run, wait};
 use crate::support::capable::has_users;

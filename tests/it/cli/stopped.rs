@@ -19,7 +19,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 /// Programs that run at the same time.
 const AT_ONCE: usize = 8;
-/// Options of a command in a group of its own, and in that of the program.
+/// Options of a command in a group of its own, and in the program's group.
 const GROUPS: [&[&str]; 2] = [&[], &["--foreground"]];
 /// A command that goes on whatever a terminal sends, and writes the time.
 const DEAF: &str = "import signal

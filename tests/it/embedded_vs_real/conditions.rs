@@ -51,7 +51,7 @@ fn full_memory_stops_a_set_and_no_script() {
 fn a_replica_answers_alike() {
     for (server, node) in pairs() {
         hold_both(&server, &node);
-        // Of a master that cannot be reached: the key stays.
+        // A replica of a master that cannot be reached: the key stays.
         assert_eq!(
             say_once(&server.address(), &["REPLICAOF", "127.0.0.1", "1"]),
             "+OK\r\n"
@@ -107,7 +107,7 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
         for promotions in 0..3 {
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
-            // Of a master that is not there.
+            // A replica of a master that is not there.
             assert_eq!(
                 server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(),
                 PublishOutcome::Text("OK".into())

@@ -51,7 +51,8 @@ pub(super) struct Sequence {
     pub(super) kind: Kind,
     pub(super) choice: Choice,
     pub(super) step: u64,
-    /// Whether something of the last request lasts for a moment, or its ticket is that of a clock.
+    /// Whether something of the last request lasts for a moment, or its ticket is read from a
+    /// clock.
     pub(super) needs_pause: bool,
     /// The first entry of the queue, as the last reply of a take contains it.
     pub(super) first: String,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How late a thread may be.
 const LATE: Duration = Duration::from_millis(300);
 
-/// Runs something that must be done in time, up to three times: the machine may stand still.
+/// Runs something that must be done in time, up to three times: the machine may pause.
 #[track_caller]
 pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
     let mut taken = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
     panic!("not within {limit:?}: {taken:?}");
 }
 
-/// Releases what is held, and gives how long it takes until another client, which waits already,
+/// Releases what is held, and returns how long it takes until another client, which waits already,
 /// has the lock.
 fn time_to_pass(
     waiter: &Redlock,

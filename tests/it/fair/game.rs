@@ -70,7 +70,7 @@ fn keep_lost(event: &Event) {
 }
 
 impl Game {
-    /// Lets programs compete, one for each builder, while something else is done. Gives the turns
+    /// Lets programs compete, one for each builder, while something else is done. Returns the turns
     /// of these and of all other programs that write into the directory, which is empty at first.
     pub(crate) fn play(
         self,
@@ -96,7 +96,7 @@ impl Game {
         turns(directory)
     }
 
-    /// Plays in a child process, which logs each turn as that of the program with this number.
+    /// Plays in a child process, which logs each turn as one by the program with this number.
     pub(crate) fn fork(
         self,
         builder: &Builder,

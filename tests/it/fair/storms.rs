@@ -38,8 +38,8 @@ const KILLED_EVERY: Duration = Duration::from_millis(100);
 const VICTIMS: usize = 5;
 const WAYS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
-/// Plays games for as long as the variable says, each up to three times: the machine may stand
-/// still. The parameter says how long a game lasts, and the result whether it was a good one.
+/// Plays games for as long as the variable sets, each up to three times: the machine may pause. The
+/// parameter is how long a game lasts, and the result whether it was a good one.
 fn for_a_while(default: u64, mut is_good: impl FnMut(u64) -> bool) {
     let seconds = std::env::var("QUORUMLOCK_FAIR_STORM_SECONDS")
         .ok()

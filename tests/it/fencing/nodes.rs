@@ -75,7 +75,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
 #[test]
 fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     let mut servers = Server::several(3).unwrap();
-    // What they gave out is forgotten, and no client guards against that.
+    // The numbers that they issued are forgotten, and no client guards against that.
     let client = builder(&servers)
         .restart_policy(RestartPolicy::Off)
         .build()

@@ -1,7 +1,7 @@
 //! The wall clocks of servers, each of which can be stepped.
 //!
-//! A server is started with a small library in front of its C library (`clock.c`), which adds to
-//! the time what stands in a file of the server's directory. A server that was not linked with a C
+//! A server is started with a small library in front of its C library (`clock.c`), which adds the
+//! offset in a file of the server's directory to the time. A server that was not linked with a C
 //! library of its own, or that asks the kernel by itself, does not feel it: [`Clocks::are_felt`]
 //! finds out.
 
@@ -71,7 +71,7 @@ pub(crate) fn set(file: &Path, offset: i64) {
     std::os::unix::fs::FileExt::write_all_at(&file, &offset.to_ne_bytes(), 0).unwrap();
 }
 
-/// What stands before the C library of such a process.
+/// What is loaded before the C library of such a process.
 pub(crate) fn library() -> PathBuf {
     preload::library("nemesis/clock.c")
 }

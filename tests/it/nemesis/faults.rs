@@ -4,7 +4,7 @@
 //! A strike injects one fault and waits for its end; in a third of the strikes, another server
 //! hangs from before it until after it. All kinds of faults happen in an order drawn at random,
 //! then again in another. Most of the time at most a minority is impaired, so that the lock can be
-//! had. [`super`] says what keeps a strike within the bounds.
+//! had. [`super`] describes what keeps a strike within the bounds.
 
 use super::clocks::Clocks;
 use super::flood::flood;
@@ -181,7 +181,7 @@ impl Nemesis {
         }
     }
 
-    /// Ends the clients, which must have nothing to complain of, and says how many were killed
+    /// Ends the clients, which must have nothing to complain of, and returns how many were killed
     /// before.
     pub(crate) fn stop(&mut self) -> usize {
         self.storm.workers.end()

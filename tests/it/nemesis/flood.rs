@@ -15,7 +15,7 @@ const CLIENTS: usize = 4;
 const SCRIPTS: usize = 10;
 const VALUES: usize = 100;
 
-/// Floods the server at this port, and says how many commands it answered.
+/// Floods the server at this port, and returns how many commands it answered.
 pub(crate) fn flood(port: u16, time: Duration) -> usize {
     let until = Instant::now() + time;
     thread::scope(|scope| {

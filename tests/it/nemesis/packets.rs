@@ -1,7 +1,7 @@
 //! Packets that the kernel drops, where the machine allows it.
 //!
 //! Only when `QUORUMLOCK_NEMESIS_NFT` is set, because it takes the rights to change the rules of
-//! the machine's firewall. The rules stand in a table of their own, drop nothing but packets to and
+//! the machine's firewall. The rules are in a table of their own, drop nothing but packets to and
 //! from one port of the loopback interface, and belong to one `nft` process that reads its commands
 //! from here: the kernel removes the table when that process ends, as it does when this one ends,
 //! however that comes about.

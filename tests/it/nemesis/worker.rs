@@ -3,8 +3,8 @@
 //!
 //! A thread looks at the time that is left to it, writes the number, and logs what it did. Now and
 //! then it takes longer than the lock's time to live: some threads rely on a watchdog for that or
-//! on an extension by hand, the others on what the guard says is left. Now and then the lock
-//! changes hands between two clients.
+//! on an extension by hand, the others on the guard's remaining time. Now and then the lock changes
+//! hands between two clients.
 //!
 //! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]):
 //! that is what it is there for. It can be paused for longer than a lease at any time but between
@@ -40,7 +40,7 @@ const REPORT_DELAY: Duration = Duration::from_secs(5);
 const HOLDER: &str = "holder";
 
 /// Asks a process to stop itself where a long pause does no harm. It has when the file is gone and
-/// the process stands.
+/// the process is stopped.
 pub(crate) fn freeze(number: usize, directory: &Path) {
     fs::write(freezing(number, directory), "").expect("a writable directory");
 }
@@ -235,7 +235,7 @@ impl Thread<'_> {
                 }
             }
             2..30 => {
-                // The guard and the observer say how it ended.
+                // The guard and the observer report how it ended.
                 let _ = guard.extend(TTL).unwrap();
             }
             30..50 => {

@@ -38,8 +38,8 @@ fn an_entry_for_a_call_that_a_client_does_not_have_is_removed_by_that() {
     }
 }
 
-/// For two seconds. What is said to calls that wait, to ones that have ended and to none costs
-/// rounds and leaves; the client goes on, also with other locks.
+/// For two seconds. Messages to calls that wait, to ones that have ended and to none cost rounds
+/// and leaves; the client goes on, also with other locks.
 #[test]
 fn a_thousand_forged_messages_a_second_are_borne() {
     for kind in [&KINDS[0], &KINDS[2], &KINDS[4], &KINDS[5]] {

@@ -53,7 +53,7 @@ fn the_life_of_a_key_goes_the_same_way() {
         for (index, row) in ROWS.iter().enumerate() {
             for script in [SCRIPT.text, SCRIPT.sha1] {
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
-                    // The times differ, and so does what is left of them.
+                    // The times differ, and so do the remaining times.
                     let answer = ask(node, script, &request(row, &tokens));
                     let value = node.say(&[b"GET", b"rw"]);
                     let ends = node.say(&[b"PTTL", b"rw"]).len();

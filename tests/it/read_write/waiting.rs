@@ -120,6 +120,6 @@ fn a_writer_waits_no_longer_than_for_the_readers_that_were_there() {
             thread::sleep(Duration::from_millis(10));
         }
     });
-    // A machine that stands still does so for a second.
+    // A machine that pauses does so for a second.
     assert!(longest < TTL + AT_ONCE, "{longest:?}");
 }

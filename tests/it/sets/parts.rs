@@ -27,7 +27,7 @@ fn servers_of_each_version() -> Vec<Vec<Server>> {
     binaries().unwrap().into_iter().map(three).collect()
 }
 
-/// What of the keys stands on each node for another client, as the bits of its number say.
+/// The bits of each node's number are the keys that another client holds there.
 fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[usize]) {
     let held_keys = |bits: usize| {
         keys.iter()
@@ -62,7 +62,7 @@ fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[
 
 /// Every subset of the keys on every subset of the nodes, and different keys on each.
 fn attempts_wherever(addresses: &[String], client: &Redlock) {
-    // The nodes have said what they are.
+    // The nodes have reported what they are.
     client.connect(SOON).unwrap();
     for (keys, nodes) in (0..8).flat_map(|keys| (0..8).map(move |nodes| (keys, nodes))) {
         let held = [0, 1, 2].map(|node| if nodes & 1 << node == 0 { 0 } else { keys });

@@ -84,7 +84,7 @@ fn run(test: &'static str, singles: usize) {
             .min()
             .map_or(1.0, |least| least as f64 / mean);
         println!("{shares:?}, the least {least:.2} of the mean");
-        // A short run on a busy machine says little of shares.
+        // A short run on a busy machine shows little of shares.
         assert!(least >= if seconds >= 30 { 0.8 } else { 0.2 }, "{shares:?}");
     }
     let living = &storm.servers[..4];

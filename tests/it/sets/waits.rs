@@ -83,7 +83,7 @@ fn a_set_waits_where_a_node_has_no_scripts() {
             ReleaseOutcome::Released
         );
     });
-    // That a node has no queue says nothing of its votes.
+    // That a node has no queue does not affect its votes.
     assert_eq!(downs.all(), []);
     // Nothing is left where it could be deleted.
     assert_eq!(

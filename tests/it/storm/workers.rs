@@ -133,7 +133,7 @@ impl Workers {
     }
 
     fn signal(&self, number: usize, signal: Signal) {
-        // Not yet waited for, so the number is still that of our child.
+        // Not yet waited for, so the number is still our child's.
         kill(Pid::from_raw(self.running[&number].id() as i32), signal).unwrap();
     }
 

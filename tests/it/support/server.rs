@@ -1,9 +1,9 @@
 //! A real `redis-server` or `valkey-server` process as a value.
 //!
-//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its
+//! `Server::start()` returns an empty server on a free port of 127.0.0.1, with a directory of its
 //! own. Faults are methods: [`pause`](Server::pause) (it hangs, its connections stay open),
 //! [`kill`](Server::kill) (it ends at once) and [`restart`](Server::restart) (it runs again on the
-//! same address, empty unless its arguments say otherwise). Dropping the value ends the process and
+//! same address, empty unless its arguments keep the data). Dropping the value ends the process and
 //! removes the directory.
 //!
 //! A server never outlives the program that started it, even one that is itself killed: each has a
@@ -47,7 +47,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// How long a server may take to say that it is ready. Far more than it needs, for machines that
+/// How long a server may take to report that it is ready. Far more than it needs, for machines that
 /// are busy.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long [`Server::command`] waits for its answer.
@@ -56,7 +56,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// bind, rarely.
 const PORT_TRIES: usize = 10;
 /// Names a directory with `node.crt`, `node.key` and `ca.crt`. Then servers listen by TLS, if
-/// nothing else was said.
+/// nothing else was set.
 pub const TLS_VARIABLE: &str = "QUORUMLOCK_TEST_TLS";
 
 /// A running server, or one that was killed and can be restarted.
@@ -83,7 +83,7 @@ impl Server {
         (0..count).map(|_| Server::start()).collect()
     }
 
-    /// The place to say more than arguments: the binary, the port, a Unix socket.
+    /// The place to set more than arguments: the binary, the port, a Unix socket.
     pub fn plan() -> Plan {
         Plan::default()
     }
@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// Waits until the server, started a moment ago, accepts commands; fails with its log when it
-    /// gave up.
+    /// does not.
     pub fn wait_ready(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -286,7 +286,7 @@ impl Server {
     }
 
     fn launch(&mut self) -> io::Result<()> {
-        // An old log says that an old server was ready.
+        // An old log shows that an old server was ready.
         remove_if_present(&self.log_path())?;
         let command = self.plan.command(&self.directory.0)?;
         self.process = Some(Process::start(command, &self.directory.0)?);
@@ -294,8 +294,8 @@ impl Server {
     }
 }
 
-/// What a server is started with. Each method says one thing more; [`start`](Plan::start) ends the
-/// sentence.
+/// What a server is started with. Each method sets one thing more; [`start`](Plan::start) starts
+/// the server.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     arguments: Vec<String>,

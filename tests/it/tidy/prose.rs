@@ -73,42 +73,42 @@ const OTHER_COLUMNS: usize = 120;
 const LIMITS: [Limit; 10] = [
     Limit::new(
         &["gives"],
-        1.5,
+        1.0,
         "a function returns, a server replies, a node grants",
     ),
     Limit::new(
         &["gave"],
-        0.8,
+        0.4,
         "a function returned, a call ended without the lock",
     ),
     Limit::new(
         &["says"],
-        2.7,
+        0.1,
         "a message contains, a rule requires, a log shows, a node reports",
     ),
     Limit::new(
         &["said", "say"],
-        2.1,
+        0.3,
         "a node has replied, a caller has set",
     ),
     Limit::new(
         &["stands"],
-        1.4,
+        0.15,
         "a key exists or holds, an item is in its file, a value remains",
     ),
     Limit::new(
         &["stand"],
-        0.7,
+        0.1,
         "keys exist or hold, items are in their files; a substitute",
     ),
-    Limit::new(&["that of"], 1.1, "repeat the noun"),
+    Limit::new(&["that of"], 0.15, "repeat the noun"),
     Limit::new(
         &["Of a", "Of the"],
-        0.7,
+        0.0,
         "the sentence begins with its subject, or with 'for a'",
     ),
-    Limit::new(&["what is left"], 0.6, "the rest, or name what remains"),
-    Limit::new(&["besides"], 0.2, "in addition to, apart from, also"),
+    Limit::new(&["what is left"], 0.15, "the rest, or name what remains"),
+    Limit::new(&["besides"], 0.05, "in addition to, apart from, also"),
 ];
 
 struct Limit {

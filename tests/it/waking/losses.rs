@@ -295,7 +295,7 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
         });
         assert!(took < BOUND, "{took:?}");
     }
-    // Whatever the third node said, it has said by now.
+    // Whatever the third node replied, it has replied by now.
     drop(take(&long_lock(&theirs, "other")).unlock());
     reported_once(&refusals, &servers, true);
 }

@@ -1,5 +1,5 @@
-//! `doctor`: looks at each node as an operator would, takes a lock of a random name, and says what
-//! is wrong.
+//! `doctor`: looks at each node as an operator would, takes a lock of a random name, and reports
+//! what is wrong.
 //!
 //! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights
 //!    ([`rights`]).

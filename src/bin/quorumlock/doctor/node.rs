@@ -407,7 +407,7 @@ impl Settings {
     }
 }
 
-/// What the server says of itself that endangers locks.
+/// What the server reports of itself that endangers locks.
 fn server_findings(
     info: &BTreeMap<String, String>,
     settings: &Settings,

@@ -7,7 +7,7 @@ use quorumlock::protocol::error_reply::{Denied, Subject};
 use quorumlock::protocol::{key_space, kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long what is left behind lasts at most, in milliseconds.
+/// How long keys that the check leaves behind last at most, in milliseconds.
 const TTL: &str = "10000";
 /// A token of no holder.
 const TOKEN: &str = "00000000000000000000000000000000000000ff";

@@ -57,7 +57,7 @@ pub(super) fn run(
         .fence_retention(Duration::ZERO);
     let redlock = builder.observer(observer).build()?;
     let mut trial = Trial::default();
-    // Nodes say then what they may evict. That too few answer shows in the trial.
+    // Nodes report then what they may evict. That too few answer shows in the trial.
     drop(redlock.connect(node_timeout));
     let ttl = deployment.settings.trial_ttl(TTL);
     let mutex = redlock.mutex(name).ttl(ttl);

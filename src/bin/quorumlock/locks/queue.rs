@@ -29,7 +29,7 @@ pub(crate) struct First {
 }
 
 /// The keys of the queues in which calls wait for the lock with this key: its own, and if it is a
-/// slot, that of the semaphore. With `is_name`, also that of the semaphore of the same name.
+/// slot, the semaphore's. With `is_name`, also the key of the semaphore of the same name.
 pub(super) fn keys(key: &str, is_name: bool) -> impl Iterator<Item = String> {
     let is_plain = key_space::is_plain(key);
     let semaphores = [key_space::semaphore_of_slot(key), is_name.then_some(key)];

@@ -22,8 +22,7 @@ const MOST_KEYS: usize = 1_000_000;
 const LONGEST_SCAN: Duration = Duration::from_secs(600);
 /// How many keys are read in one flight.
 const BATCH: usize = 500;
-/// Longest value of a lock: that of a read-write lock with all its readers has less than 4000
-/// bytes.
+/// Longest value of a lock: a read-write lock with all its readers has less than 4000 bytes.
 const LONGEST_LOCK: usize = 4096;
 
 /// What is asked for, of each node.
@@ -180,7 +179,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a refusal says only that the key belongs to others: `SCAN` finds keys of all users.
+    /// Whether a refusal means only that the key belongs to others: `SCAN` finds keys of all users.
     fn leaves_out(&self, value: &Value, lifetime: &Value) -> bool {
         let is_denied = |reply: &Value| match reply {
             Value::Error(error) => error.subject == Subject::Denied(Denied::Key),
@@ -231,7 +230,7 @@ fn read_queues(
     Ok(())
 }
 
-/// What the replies say; none if the key has gone.
+/// What the replies mean; none if the key has gone.
 fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, Trouble> {
     let lifetime = match lifetime {
         Value::Integer(-1) => Lifetime::Forever,

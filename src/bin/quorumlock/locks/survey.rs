@@ -25,7 +25,7 @@ impl Survey {
         let keys = kinds::KEYS
             .map(|kind| kind.key(deployment.settings.prefix(), name))
             .into_iter();
-        // No lock has a name that begins with a marker: such a key is that of a queue.
+        // No lock has a name that begins with a marker: such a key is the key of a queue.
         Survey::of_keys(
             deployment,
             &keys
@@ -47,7 +47,7 @@ impl Survey {
         found: &AtomicUsize,
     ) -> Survey {
         let prefix = deployment.settings.prefix();
-        // What the prefix has of a pattern's signs is meant as it stands.
+        // A pattern's signs in the prefix are literal.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
         // Without a prefix, a star in front matches each marker as well.
         let count = if prefix.is_empty() && pattern.starts_with('*') {

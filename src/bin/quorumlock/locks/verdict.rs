@@ -20,14 +20,14 @@ pub(crate) enum State {
     Free,
     /// A majority has the key of one holder.
     Held,
-    /// Fewer than a majority have a key: what is left of an attempt that lost, or of a holder whose
+    /// Fewer than a majority have a key: the rest of an attempt that lost, or of a holder whose
     /// nodes forgot.
     Orphan,
     /// Several tokens, and none has a majority.
     Split,
     /// Too few nodes answered to tell.
     Unknown,
-    /// What stands under the key is no lock.
+    /// The value of the key is no lock.
     Foreign,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct Verdict {
     pub(crate) name: String,
     pub(crate) kind: &'static KeyKind,
     pub(crate) state: State,
-    /// The token of the holder, or of the largest part; of several readers, that of the one that
-    /// stays longest.
+    /// The token of the holder, or of the largest part; of several readers, the token of the one
+    /// that stays longest.
     pub(crate) token: Option<Token>,
     /// How many readers have a majority, or any node if none has. Zero beside a token: that is a
     /// writer's.

@@ -1,4 +1,4 @@
-//! Takes the locks, and gives up when a signal arrives.
+//! Takes the locks, and stops waiting when a signal arrives.
 
 use super::events::Events;
 use super::options::Options;
@@ -57,8 +57,8 @@ impl Held {
             .unwrap_or_default()
     }
 
-    /// Releases the locks, the last first. Each of them stands for as long as `--min-hold` asks
-    /// for. Whether one was lost.
+    /// Releases the locks, the last first. Each of them remains held for as long as `--min-hold`
+    /// asks for. Whether one was lost.
     pub(super) fn release(mut self, events: &Events) -> bool {
         let mut is_lost = false;
         for guard in std::mem::take(&mut self.guards).into_iter().rev() {
@@ -74,7 +74,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         for guard in self.guards.drain(..).rev() {
-            // A guard that is attached stands for no time. A lease that has ended needs no release.
+            // A guard that is attached has no minimum hold. A lease that has ended needs no
+            // release.
             drop(
                 guard
                     .detach()

@@ -102,7 +102,7 @@ impl Group {
         };
     }
 
-    /// Stops the command, which may act on the signal before: restore a terminal, say.
+    /// Stops the command, which may act on the signal before: restore a terminal, for example.
     pub(super) fn stop(&self, signal: Signal, has_it: bool) {
         if !has_it {
             self.signal(signal);

@@ -6,7 +6,7 @@
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does:
 //!    [`supervise`].
-//! 6. The locks are released, or left for `--min-hold`, and the exit code says what happened:
+//! 6. The locks are released, or left for `--min-hold`, and the exit code reports what happened:
 //!    [`Held`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
@@ -91,7 +91,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     let group = Group::start(&Launch {
         command: &options.words(),
         variables: variables(options, &held),
-        // Those of a run around this one say nothing about it.
+        // Those of a run around this one do not describe it.
         without: if options.keep_nodes {
             &["QUORUMLOCK_FENCE"]
         } else {

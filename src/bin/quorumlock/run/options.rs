@@ -7,7 +7,7 @@ use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-/// Time to live unless `--ttl` or the settings say otherwise: extended by a watchdog, so it bounds
+/// Time to live unless `--ttl` or the settings set another: extended by a watchdog, so it bounds
 /// how long a lock outlives a machine that fails.
 const TTL: Duration = Duration::from_secs(30);
 /// The longest grace that is not asked for by `--grace`.
@@ -114,7 +114,7 @@ impl Options {
 }
 
 impl LockOptions {
-    /// The keys of the lock of this name: one, or that of each permit.
+    /// The keys of the lock of this name: one, or one for each permit.
     pub(super) fn keys(&self, prefix: &str, name: &str) -> Vec<String> {
         let kind = match self.read || self.write {
             true => &read_write::KEYS,
@@ -139,7 +139,7 @@ impl LockOptions {
     }
 
     /// The time to live, and how long before its end the command is asked to stop. A lock whose
-    /// release reaches no node stands for its time to live, so that is no shorter than
+    /// release reaches no node remains held for its time to live, so that is no shorter than
     /// `--min-hold`.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Signals as values: blocked, and read from a descriptor by the one thread that acts on them.
 //!
-//! A signal that is blocked waits in the kernel, so none is missed between two looks, and a look
-//! that finds none says that none had arrived. Linux has a descriptor for that. Elsewhere a thread
-//! waits for signals and writes them into a pipe; there, one that arrives at the moment of a look
-//! may be found by the next look.
+//! A signal that is blocked waits in the kernel, so none is missed between two looks, and when a
+//! look finds none, none had arrived. Linux has a descriptor for that. Elsewhere a thread waits for
+//! signals and writes them into a pipe; there, one that arrives at the moment of a look may be
+//! found by the next look.
 
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use std::io;
@@ -93,7 +93,7 @@ fn all() -> impl Iterator<Item = Signal> {
 }
 
 /// The signals that this process was started to ignore, as bits. None where the system does not
-/// say.
+/// report them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -77,7 +77,7 @@ fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
         causes(&error),
         [(servers[1].address(), Phase::Reply, Cause::FenceAhead)]
     );
-    // What a node gives out is no more than a day and a minute ahead.
+    // A number that a node issues is no more than a day and a minute ahead.
     for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
         set(
             &servers[1],
@@ -118,7 +118,7 @@ fn a_node_that_lost_its_data_gets_the_entry_again_and_no_smaller_number() {
 #[test]
 fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     let mut servers = Server::several(3).unwrap();
-    // What they gave out is forgotten, and no client guards against that.
+    // The numbers that they issued are forgotten, and no client guards against that.
     let client = builder(&servers)
         .restart_policy(RestartPolicy::Off)
         .build()

@@ -126,7 +126,7 @@ fn a_raise_needs_the_entry_of_its_own_writer() {
             other => panic!("{other:?}"),
         };
         let far = micros() + HOUR;
-        // That of another writer: its number was decided without us.
+        // The entry is another writer's: its number was decided without us.
         assert_eq!(raise(&ours, far), Answer::Number(0));
         let first = given(acquire(&theirs, "w"));
         assert_eq!(raise(&ours, far), Answer::Number(-1));
