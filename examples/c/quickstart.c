@@ -72,10 +72,12 @@ int main(int count, char **urls)
         quorumlock_config_add_node(config, urls[index], strlen(urls[index]));
     }
     /* A far node may need more than the 100 ms that it has by default. */
-    quorumlock_config_set(config, "node_timeout", strlen("node_timeout"), "1s", strlen("1s"), NULL);
+    result = quorumlock_config_set(config, "node_timeout", strlen("node_timeout"), "1s", strlen("1s"), &error);
 
     /* One client for the whole program. It connects when it is first needed. */
-    result = quorumlock_client_new(config, &client, &error);
+    if (result == QUORUMLOCK_OK) {
+        result = quorumlock_client_new(config, &client, &error);
+    }
     quorumlock_config_free(config);
     if (result != QUORUMLOCK_OK) {
         return failed("client", error);

@@ -590,11 +590,15 @@ class Counters(_Handle):
 
 def _setting(name, value):
     """The text of a setting. Numbers are seconds, but for the one factor."""
-    if isinstance(value, tuple):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (tuple, list)):
         return ",".join(_setting(name, part) for part in value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) or name == "drift_factor":
+    if isinstance(value, bool) or name in ("durable", "release_notifications"):
+        return str(bool(value)).lower()
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{name}: a text, a number or a pair, not {type(value).__name__}")
+    if name == "drift_factor":
         return str(value)
     return f"{max(0, int(value * 1_000_000))}us"
 
@@ -603,9 +607,9 @@ class Client(_Handle):
     """The nodes of one quorum, and the connections to them. One for the whole program will do.
 
     `settings` are those of `quorumlock_config_set`, such as `node_timeout=1` or `restart_policy="strict"`; those that
-    are not given have the library's defaults, `retry_delay` is a pair, and `label` is a text, or `HERE`. Each of
-    `observers` is called with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair of
-    certificate and key in PEM.
+    are not given, or None, have the library's defaults, `retry_delay` is a pair, and `label` is a text, or `HERE`.
+    Each of `observers` is called with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair
+    of certificate and key in PEM.
     """
 
     def __init__(
@@ -628,6 +632,8 @@ class Client(_Handle):
             elif label is not None:
                 settings["label"] = label
             for name, value in settings.items():
+                if value is None:
+                    continue
                 _must(_c.quorumlock_config_set, config, *_bytes(name), *_bytes(_setting(name, value)))
             if tls_roots_pem is not None:
                 result = _c.quorumlock_config_set_tls_roots_pem(config, *_bytes(tls_roots_pem))

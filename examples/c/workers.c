@@ -144,8 +144,10 @@ static int connect_to(char **urls, int count)
         quorumlock_config_add_node(config, urls[index], strlen(urls[index]));
     }
     /* Far more than a node needs: that a machine is busy is no failure here. */
-    quorumlock_config_set(config, "node_timeout", strlen("node_timeout"), "5s", strlen("5s"), NULL);
-    result = quorumlock_client_new(config, &client, &error);
+    result = quorumlock_config_set(config, "node_timeout", strlen("node_timeout"), "5s", strlen("5s"), &error);
+    if (result == QUORUMLOCK_OK) {
+        result = quorumlock_client_new(config, &client, &error);
+    }
     quorumlock_config_free(config);
     if (result != QUORUMLOCK_OK) {
         quorumlock_str message = quorumlock_error_message(error);

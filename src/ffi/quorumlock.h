@@ -318,8 +318,7 @@ quorumlock_str quorumlock_fault_message(const quorumlock_fault *fault);
 
 /* ---- Configuration ---------------------------------------------------------------------------------------------- */
 
-/* A configuration without nodes, with defaults for the rest. NULL if there is no memory. Settings are checked when a
- * client is made. */
+/* A configuration without nodes, with defaults for the rest. NULL if there is no memory. */
 quorumlock_config *quorumlock_config_new(void);
 
 /* A configuration from the environment variables that begin with `prefix`, such as "LOCKS_": LOCKS_NODES has the
@@ -382,8 +381,8 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *
  * A duration has a unit: us, ms, s, m, h or d. Settings of which one depends on another are checked when a client is
  * made.
- * Gives QUORUMLOCK_CONFIG for another name, or for a value that the setting cannot have; the error does not contain
- * the value. */
+ * Returns QUORUMLOCK_CONFIG for another name, for a value that the setting cannot have, and for "cacert", "cert" and
+ * "key" in a build without the feature "tls"; the setting is as before then. The error does not contain the value. */
 quorumlock_result quorumlock_config_set(
     quorumlock_config *config, const char *name, size_t name_length, const char *value, size_t value_length,
     quorumlock_error **error);

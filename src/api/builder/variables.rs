@@ -236,7 +236,8 @@ impl Builder {
         let known = VARIABLES
             .iter()
             .find(|(known, ..)| known.to_ascii_lowercase() == name);
-        let (_, expected, setter) = known.ok_or_else(|| config("no setting has this name"))?;
+        let (_, expected, setter) =
+            known.ok_or_else(|| config(format!("no setting has the name {name:?}")))?;
         self.with(*setter, expected, value)
             .map_err(|error| config(format!("{name}: {error}")))
     }
@@ -327,7 +328,8 @@ mod tests {
             "ttl: must be a duration, such as 250ms, 30s or 5m"
         );
         for name in ["TTL", "nodes", ""] {
-            assert_eq!(refusal(name, "7s"), "no setting has this name");
+            let unknown = format!("no setting has the name {name:?}");
+            assert_eq!(refusal(name, "7s"), unknown);
         }
     }
 

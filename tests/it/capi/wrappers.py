@@ -107,6 +107,17 @@ def before_loading():
     assert "quorumlock.load()" in message_of(RuntimeError, quorumlock.version)
 
 
+def refused_settings():
+    """The error has the name of the setting."""
+    url = "redis://127.0.0.1:1"
+    for name, value in (("node_timeot", 1), ("durable_nodes", [url]), ("ttl", {}), ("spin", "1sec")):
+        try:
+            quorumlock.Client([url], **{name: value})
+            raise AssertionError(name)
+        except (quorumlock.Failure, TypeError) as failure:
+            assert name in str(failure), failure
+
+
 def without_tls():
     """In a build with TLS, the settings are wrong in another way."""
     for setting in ({"tls_roots_pem": "x"}, {"cacert": "/nowhere"}, {"tls_identity": ("x", "y")}):
@@ -291,6 +302,7 @@ def main(path, *urls):
     major, minor, patch = map(int, quorumlock.version().split("."))
     assert quorumlock.version_number() == major * 65536 + minor * 256 + patch
     failures()
+    refused_settings()
     without_tls()
     events = []
     seconds = []
@@ -306,12 +318,12 @@ def main(path, *urls):
         label="wrappers@here",
         node_timeout=1,
         drift_factor=0.02,
-        retry_delay=(0.001, 0.05),
+        retry_delay=[0.001, 0.05],
         unavailable_after=2,
         max_ttl=60,
         ttl=10,
-        durable=False,
-        restart_policy="observed",
+        durable=0,
+        restart_policy=None,
         release_notifications=True,
         fence_retention=25 * 3600,
         place_lease=2,
