@@ -90,9 +90,16 @@ mod tests {
             "{extend}"
         );
         assert!(extend.ends_with("return redis.pcall('PEXPIRE', KEYS[1], ARGV[2])\n"));
-        for (index, script) in SCRIPTS.into_iter().enumerate() {
+        let openings = [
+            "local value = redis.pcall('GET', KEYS[1])\n",
+            "local key = KEYS[1]\n",
+            "local key = KEYS[1]\n",
+            "local room = 64\n",
+        ];
+        assert_eq!(SCRIPTS.len(), openings.len());
+        for (index, (script, opening)) in SCRIPTS.into_iter().zip(openings).enumerate() {
             assert_eq!(script.index, index);
-            assert!(script.text.starts_with("local "), "{script:?}");
+            assert!(script.text.starts_with(opening), "{script:?}");
             assert!(
                 script.text.ends_with("first_entry() or '')\n") && !script.text.contains("--"),
                 "{script:?}"

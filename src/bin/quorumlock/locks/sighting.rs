@@ -165,8 +165,8 @@ mod tests {
     fn values_are_plain_fenced_or_foreign() {
         let digits = "0123456789abcdef0123456789abcdef01234567";
         let fenced_name = "quorumlock-fence:orders";
-        let seen = |name: &str, value: &str, server_ms| {
-            let stored = Stored::Text(value.as_bytes().to_vec());
+        let seen = |name: &str, value: &[u8], server_ms| {
+            let stored = Stored::Text(value.to_vec());
             Sighting::of(
                 name,
                 stored,
@@ -174,15 +174,21 @@ mod tests {
                 server_ms,
             )
         };
-        let held = seen("orders", &format!("{digits} billing@host"), 400);
+        let held = seen("orders", format!("{digits} billing@host").as_bytes(), 400);
         assert!(held.holders == [(Token::ours(digits.as_bytes()), Duration::from_secs(9))]);
         assert_eq!(held.label(), Some("billing@host"));
-        let held = |server_ms| seen(fenced_name, &format!("7 1000 {digits} l"), server_ms);
+        let held = |server_ms| {
+            seen(
+                fenced_name,
+                format!("7 1000 {digits} l").as_bytes(),
+                server_ms,
+            )
+        };
         assert!(
             held(400).holders == [(Token::ours(digits.as_bytes()), Duration::from_millis(600))]
         );
         assert!(held(400).label() == Some("l") && held(1000).holders.is_empty());
-        let at_rest = seen(fenced_name, "7 0 ", 0);
+        let at_rest = seen(fenced_name, b"7 0 ", 0);
         assert!(at_rest.holders.is_empty() && at_rest.fence == Some(7));
         for (name, value) in [
             ("orders", "word"),
@@ -190,7 +196,11 @@ mod tests {
             (fenced_name, digits),
             ("quorumlock-rw:a", digits),
         ] {
-            assert!(seen(name, value, 0).lock.is_none(), "{name} {value}");
+            assert!(
+                seen(name, value.as_bytes(), 0).lock.is_none(),
+                "{name} {value}"
+            );
         }
+        assert!(seen("orders", b"\xff", 0).lock.is_none());
     }
 }
