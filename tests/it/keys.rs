@@ -257,7 +257,8 @@ fn our_locks_exclude_other_clients() {
         };
         assert!(Duration::from_millis(left.unsigned_abs()) <= LONG_TTL);
         // Their compare-and-delete does not touch what is not theirs.
-        let release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+        let release = "if redis.call('get', KEYS[1]) == ARGV[1] then \
+                       return redis.call('del', KEYS[1]) else return 0 end";
         assert_eq!(
             server
                 .command(&["EVAL", release, "1", "k", "theirs"])

@@ -162,7 +162,8 @@ fn a_release_after_its_time_frees_the_lock() {
         .min_hold(LONG_TTL * 3)
         .try_lock()
         .unwrap_err();
-    let says = "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
+    let says = "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every \
+                client of these nodes";
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (ErrorKind::Config, says)

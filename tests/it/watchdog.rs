@@ -284,8 +284,8 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
                 .filter(|guard| guard.lost().unwrap().try_recv().is_ok())
                 .count();
             println!(
-                "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took {:.2?} of a processor; \
-             a node was asked {} times and read {} times",
+                "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took \
+                 {:.2?} of a processor; a node was asked {} times and read {} times",
                 start.elapsed(),
                 thread.processor_time() - before.2,
                 asked(&servers[1]) - before.0,

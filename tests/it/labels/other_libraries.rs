@@ -14,7 +14,8 @@ const SET_UNLESS_THERE: &str = "if redis.call('exists', KEYS[1]) == 1 then retur
     redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
 const DELETE_OWN: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
-const EXTEND_OWN: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+const EXTEND_OWN: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then \
+                          return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
 /// How a library takes the lock on one server. All release and extend alike.
 #[derive(Clone, Copy, Debug)]

@@ -68,7 +68,8 @@ fn the_paths_of_an_attempt_a_wait_and_a_release_are_as_listed() {
 
 #[test]
 fn a_planted_step_is_found() {
-    let table = "//! | | What | Function | File |\n//! |---|---|---|---|\n//! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
+    let table = "//! | | What | Function | File |\n//! |---|---|---|---|\n\
+                 //! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
     let listed = steps(table);
     assert_eq!(listed, [("A::go".to_owned(), "a.rs".to_owned())]);
     assert!(findings(&listed, |_| Some("pub fn go(&self) {}".into())).is_empty());

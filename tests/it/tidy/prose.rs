@@ -64,7 +64,8 @@ const BANNED: [&str; 22] = [
 
 /// Most columns of a line of prose in Rust and Markdown, as of code by the default of rustfmt.
 const COLUMNS: usize = 100;
-/// Most columns of a line of prose in other files, which no tool formats.
+/// Most columns of a line of prose in other files, which no tool formats, and of what is not to be
+/// broken: a string, an example, a drawing.
 const OTHER_COLUMNS: usize = 120;
 
 /// Words that hide which component does what, and how often the tree may use them. A phrase in
@@ -258,9 +259,13 @@ fn is_of_word(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-/// Whether a line is not to be broken: a table, a drawing, which has gaps, or a single word.
+/// Whether a comment is not to be broken: a drawing, which has gaps, or a single word, or none.
 fn is_one_piece(text: &str) -> bool {
-    is_table(text) || text.trim().contains("   ") || text.split_whitespace().count() < 2
+    text.trim().contains("   ") || is_one_word(text)
+}
+
+fn is_one_word(text: &str) -> bool {
+    text.split_whitespace().count() < 2
 }
 
 fn references(file: &str, text: &str) -> Vec<String> {
@@ -300,12 +305,10 @@ fn findings(file: &str, text: &str) -> Vec<String> {
         };
         is_verbatim ^= (is_markdown || is_rust) && text.trim_start().starts_with("```");
         let columns = whole.chars().count();
-        let most = if is_markdown || is_rust {
-            COLUMNS
-        } else {
-            OTHER_COLUMNS
-        };
-        if columns > most && !is_verbatim && !is_one_piece(text) {
+        let is_wrapped = is_markdown || is_rust && !is_verbatim && !is_one_piece(text);
+        let most = if is_wrapped { COLUMNS } else { OTHER_COLUMNS };
+        let is_exempt = is_markdown && (is_verbatim || is_one_word(text));
+        if columns > most && !is_exempt && !is_table(line) && !line.trim().is_empty() {
             found(format!("{columns} columns, more than {most}"));
         }
     }
