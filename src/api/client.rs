@@ -64,13 +64,12 @@ impl Client {
         created_in: ForkEpoch,
     ) -> Client {
         let engine = Arc::new(engine);
-        let queues = Queues::default();
         let semaphores = Semaphores::new(created_in);
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
         let shared = SharedClient {
             created_in,
             engine,
-            queues,
+            queues: Queues::default(),
             semaphores,
             watchdog_thread,
             report,

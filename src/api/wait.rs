@@ -20,7 +20,7 @@ const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
 /// Waits, like all other limits except leases, go by a steady clock: setting the machine's wall
-/// clock changes none of them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine
+/// clock changes none of them. On Linux that clock (`CLOCK_BOOTTIME`) runs while the machine
 /// sleeps.
 ///
 /// ```
@@ -211,16 +211,12 @@ impl CancelHandle {
     /// A handle that has not cancelled anything.
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
-        let created_in = ForkEpoch::current().ok();
-        let is_cancelled = AtomicBool::new(false);
-        let sender = Mutex::new(Some(sender));
-        let interrupts = Mutex::default();
         CancelHandle(Arc::new(CancelState {
-            created_in,
-            is_cancelled,
-            sender,
+            created_in: ForkEpoch::current().ok(),
+            is_cancelled: AtomicBool::new(false),
+            sender: Mutex::new(Some(sender)),
             cancelled,
-            interrupts,
+            interrupts: Mutex::default(),
         }))
     }
 

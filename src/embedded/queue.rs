@@ -247,11 +247,10 @@ impl<K: LockKind> Queue<'_, '_, K> {
     fn store(
         &mut self,
         mode: &[u8],
-        ticket: Option<f64>,
+        mut ticket: Option<f64>,
         grants: bool,
     ) -> Result<(Option<f64>, char), Failure> {
         let queue = &self.lock.queue;
-        let mut ticket = ticket;
         let mut state = 'n';
         if let Ok(Some(_)) = self.calls.get(queue) {
             // Another type.

@@ -196,9 +196,6 @@ impl Engine {
                 })
             }
         };
-        let reached = result.reached;
-        let origin = KeyOrigin::Here;
-        let departure = None;
         let kind = result
             .agreement
             .as_ref()
@@ -207,9 +204,9 @@ impl Engine {
             AttemptRecord {
                 token,
                 t0,
-                reached,
-                origin,
-                departure,
+                reached: result.reached,
+                origin: KeyOrigin::Here,
+                departure: None,
                 kind,
             },
             result,

@@ -120,14 +120,12 @@ impl Error {
             kind,
             ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost
         );
-        let causes = Vec::new();
-        let others = Vec::new();
         Error(Box::new(Content {
             kind,
             message: message.into(),
-            causes,
+            causes: Vec::new(),
             is_permanent,
-            others,
+            others: Vec::new(),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! What names a call in the queues of a lock, and how it is written there.
 
-use super::super::kind::EntryKind;
+use crate::algorithm::kind::EntryKind;
 use std::fmt;
 
 /// Digits of a client's id.

@@ -160,18 +160,14 @@ impl Renewals {
     ) -> LeaseId {
         self.inserted += 1;
         let id = LeaseId(self.inserted);
-        let extensions = 0;
-        let is_in_flight = false;
-        let is_extra = false;
-        let try_at = None;
         let scheduled = ScheduledLease {
             config,
             start,
             validity: lease,
-            extensions,
-            is_in_flight,
-            is_extra,
-            try_at,
+            extensions: 0,
+            is_in_flight: false,
+            is_extra: false,
+            try_at: None,
         };
         self.leases.insert(id, scheduled);
         self.ends.insert((lease.end(), id));

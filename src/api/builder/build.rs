@@ -113,7 +113,7 @@ impl Builder {
     }
 
     /// The settings beside each other.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         let [ttl, longest] = [self.default_ttl(), self.max_ttl].map(Human);
         if ttl.0 > longest.0 {
             return Err(config(format!(

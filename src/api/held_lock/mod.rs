@@ -48,15 +48,13 @@ impl HeldLock {
         ttl: Ttl,
     ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
-        let occupancy = Occupancy::new();
-        let watched = OnceLock::new();
         HeldLock {
             client,
             local,
             claim,
             state,
-            occupancy,
-            watched,
+            occupancy: Occupancy::new(),
+            watched: OnceLock::new(),
         }
     }
 

@@ -38,13 +38,12 @@ impl HeldLock {
         });
         let held = self.held_at(now);
         let key = Arc::clone(self.key().title());
-        let class = None;
         let context = ReleaseContext {
             key,
             was_valid,
             loss_reported,
             held,
-            class,
+            class: None,
             is_observed: true,
         };
         self.client
