@@ -2,7 +2,7 @@
 //! same nodes.
 
 use crate::Setting;
-use crate::comparison::{Plan, Samples, interleave};
+use crate::comparison::{Samples, interleave};
 use crate::library;
 use crate::servers::Servers;
 use crate::table::{Goal, Row};
@@ -17,18 +17,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn alone(setting: &Setting, servers: &Servers, nodes: usize, most: f64) -> Vec<Row> {
-    let plan = setting.choose(
-        Plan {
-            rounds: 9,
-            turns: 12,
-            operations: 50,
-        },
-        Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        },
-    );
+    let plan = setting.plan();
     let client = library::client(&servers.addresses(nodes));
     let plain = library::mutex(&client, "fair/plain");
     let fair = library::mutex(&client, "fair/fair").fair();

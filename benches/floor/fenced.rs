@@ -12,18 +12,7 @@ use std::thread;
 const MOST_NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan = setting.choose(
-        Plan {
-            rounds: 9,
-            turns: 12,
-            operations: 50,
-        },
-        Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        },
-    );
+    let plan = setting.plan();
     let servers = Servers::start(setting, MOST_NODES);
     [3, MOST_NODES]
         .into_iter()

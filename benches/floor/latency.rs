@@ -14,18 +14,7 @@ use crate::table::{Goal, Row};
 const NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan = setting.choose(
-        Plan {
-            rounds: 9,
-            turns: 12,
-            operations: 50,
-        },
-        Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        },
-    );
+    let plan = setting.plan();
     let servers = Servers::start(setting, NODES);
     let healthy = [1, 3, NODES]
         .into_iter()

@@ -71,6 +71,7 @@ mod throughput;
 mod waiters;
 mod workers;
 
+use comparison::Plan;
 use machine::Cores;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
@@ -112,6 +113,22 @@ struct Setting {
 }
 
 impl Setting {
+    /// How much is measured of one thread, unless a section needs more.
+    fn plan(&self) -> Plan {
+        self.choose(
+            Plan {
+                rounds: 9,
+                turns: 12,
+                operations: 50,
+            },
+            Plan {
+                rounds: 2,
+                turns: 2,
+                operations: 25,
+            },
+        )
+    }
+
     /// As many as a figure needs, or as few as show that the section runs.
     fn choose<T>(&self, thorough: T, quick: T) -> T {
         if self.quick { quick } else { thorough }
@@ -165,7 +182,7 @@ fn main() -> ExitCode {
         match Cores::pinned() {
             Some(cores) => print_table(&Setting { cores, quick }, &sections),
             None => println!(
-                "Pinned: not to be had here, for lack of a second core or of a way to choose.\n"
+                "Pinned: not measured. It needs a second core, and a way to choose cores.\n"
             ),
         }
     }

@@ -21,7 +21,7 @@ pub(crate) use with_tls::measure;
 #[cfg(feature = "embedded-tls")]
 mod with_tls {
     use super::{Row, Setting};
-    use crate::comparison::{Plan, Samples, Spread, interleave, repeat, take_turns};
+    use crate::comparison::{Samples, Spread, interleave, repeat, take_turns};
     use crate::server::Server;
     use crate::servers::Servers;
     use crate::table::Goal;
@@ -139,18 +139,7 @@ mod with_tls {
     }
 
     fn one_thread(setting: &Setting, clients: &[Redlock; 2]) -> Vec<Row> {
-        let plan = setting.choose(
-            Plan {
-                rounds: 9,
-                turns: 12,
-                operations: 50,
-            },
-            Plan {
-                rounds: 2,
-                turns: 2,
-                operations: 25,
-            },
-        );
+        let plan = setting.plan();
         let [plain, secured] = clients
             .each_ref()
             .map(|client| library::mutex(client, "secured/1"));

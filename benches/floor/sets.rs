@@ -1,6 +1,6 @@
 //! Sets: several resources together, against one of them alone, in turns and by the same client.
 
-use crate::comparison::{Plan, Samples, interleave};
+use crate::comparison::{Samples, interleave};
 use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use crate::{Setting, library};
@@ -10,18 +10,7 @@ use std::time::Duration;
 const NODES: usize = 5;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let plan = setting.choose(
-        Plan {
-            rounds: 9,
-            turns: 12,
-            operations: 50,
-        },
-        Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        },
-    );
+    let plan = setting.plan();
     let servers = Servers::start(setting, NODES);
     let client = library::client(&servers.addresses(NODES));
     let single = library::mutex(&client, "sets/single");
