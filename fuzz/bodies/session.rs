@@ -153,20 +153,9 @@ impl Run {
                         request => request,
                     };
                     let (_, now) = self.ask(keys, |_| request);
-                    let operation = &Operation {
-                        verb,
-                        kind: Kind::Plain,
-                        retention_millis: 1,
-                    };
-                    let key = key(keys);
-                    let token = token(ticket);
-                    let command = Command {
-                        ticket,
-                        operation,
-                        key: &key,
-                        token: &token,
-                    };
-                    self.session.ask_again(&command, now);
+                    with_command(ticket, verb, keys, |command| {
+                        self.session.ask_again(command, now);
+                    });
                 }
             }
             5 => {
@@ -239,20 +228,9 @@ impl Run {
     /// Queues an operation. Returns whether it is a script that is called by its hash.
     fn queue(&mut self, ticket: Ticket, verb: Verb, keys: usize, now: Timestamp) -> bool {
         let before = self.session.pipeline.unsent(&Log::default()).len();
-        let operation = &Operation {
-            verb,
-            kind: Kind::Plain,
-            retention_millis: 1,
-        };
-        let key = key(keys);
-        let token = token(ticket);
-        let command = Command {
-            ticket,
-            operation,
-            key: &key,
-            token: &token,
-        };
-        self.session.queue(&command, now);
+        with_command(ticket, verb, keys, |command| {
+            self.session.queue(command, now);
+        });
         self.session.pipeline.unsent(&Log::default())[before..]
             .windows(11)
             .any(|words| words == b"\r\nEVALSHA\r\n")
@@ -429,4 +407,20 @@ impl Run {
             Err(ProtocolError::Unrequested)
         );
     }
+}
+
+fn with_command(ticket: Ticket, verb: Verb, keys: usize, act: impl FnOnce(&Command<'_>)) {
+    let operation = &Operation {
+        verb,
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    let key = key(keys);
+    let token = token(ticket);
+    act(&Command {
+        ticket,
+        operation,
+        key: &key,
+        token: &token,
+    });
 }

@@ -253,3 +253,19 @@ pub(crate) fn promptly_from<P, R>(
     }
     panic!("not within {limit:?}: {taken:?}");
 }
+
+/// Each server in turn hangs while the one after it is down. `next` is called whenever that has
+/// changed.
+pub(crate) fn minorities_fail(servers: &mut [Server], mut next: impl FnMut()) {
+    let count = servers.len();
+    for hung in 0..count {
+        let down = (hung + 1) % count;
+        servers[hung].pause().unwrap();
+        servers[down].kill();
+        next();
+        servers[hung].resume().unwrap();
+        next();
+        servers[down].restart().unwrap();
+        next();
+    }
+}

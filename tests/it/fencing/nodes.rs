@@ -1,7 +1,7 @@
 //! Nodes that differ, hang, are killed or lose their data: the numbers grow all the same.
 
 use super::{KEY, fields, micros, scripts_run, set};
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, minorities_fail, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{ExtendOutcome, FencingToken, Redlock, ReleaseOutcome, RestartPolicy};
@@ -135,7 +135,7 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         .unwrap();
     let mutex = long_lock(&client, "k").fenced();
     let mut last = take(&mutex).fence();
-    let mut next = || {
+    let next = || {
         let guard = mutex
             .lock_timeout(SOON)
             .unwrap()
@@ -143,13 +143,5 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         assert!(guard.fence() > last);
         last = guard.fence();
     };
-    for round in 0..5 {
-        servers[round].pause().unwrap();
-        servers[(round + 1) % 5].kill();
-        next();
-        servers[round].resume().unwrap();
-        next();
-        servers[(round + 1) % 5].restart().unwrap();
-        next();
-    }
+    minorities_fail(&mut servers, next);
 }

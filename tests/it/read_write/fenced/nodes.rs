@@ -3,7 +3,7 @@
 
 use super::super::{KEY, ask, entries, long, read, write};
 use super::{HOUR, fenced, is_free, micros, number, scripts_run, set, stored};
-use crate::clients::{LONG_TTL, SOON, builder, causes, client, value};
+use crate::clients::{LONG_TTL, SOON, builder, causes, client, minorities_fail, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::sides::Sides;
@@ -154,7 +154,7 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         .unwrap();
     let mutex = Sides::of(&client, "k").fenced();
     let mut last = number(&mutex).fence();
-    let mut next = || {
+    let next = || {
         drop(
             mutex
                 .read
@@ -166,13 +166,5 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         assert!(guard.fence() > last);
         last = guard.fence();
     };
-    for round in 0..5 {
-        servers[round].pause().unwrap();
-        servers[(round + 1) % 5].kill();
-        next();
-        servers[round].resume().unwrap();
-        next();
-        servers[(round + 1) % 5].restart().unwrap();
-        next();
-    }
+    minorities_fail(&mut servers, next);
 }
