@@ -2,8 +2,8 @@
 //!
 //! redis-py, redsync and rslock ask all nodes (`SET NX PX`), take a majority for the lock, undo a
 //! lost attempt by the release script, and sleep for a fixed time. Nothing is published, and
-//! nothing is subscribed to. Each attempt has a token of its own, of another form than those of
-//! this library.
+//! nothing is subscribed to. Each attempt has a token of its own, in another form than the tokens
+//! of this library.
 
 use crate::competitor::now;
 use crate::floor::Answers;

@@ -31,7 +31,7 @@ impl Counter {
         let text = fs::read_to_string(&self.file)?;
         text.trim()
             .parse()
-            .map_err(|_| io::Error::other(format!("the counter's file says {text:?}")))
+            .map_err(|_| io::Error::other(format!("the counter's file contains {text:?}")))
     }
 
     /// Writes another number over the old one, whichever thread wrote that and when.

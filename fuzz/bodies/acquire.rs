@@ -1,5 +1,5 @@
 //! One call that wants the lock, among nodes that answer what they like, when they like, on a clock
-//! that goes on as it likes.
+//! that runs as it likes.
 //!
 //! Input: the number of nodes and the config, then what happens until the bytes are used up. Beside
 //! the machine runs a model that knows the rules of the specification and shares nothing with the

@@ -35,9 +35,9 @@
 //! very code as the rule, and with readers in between for a read-write lock.
 //!
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its
-//! data, or a key that was not used for longer than it is kept, goes on above what it had given
-//! out, and so that nodes usually agree at once. The node takes no floor that lies more than a
-//! minute before its own clock.
+//! data, or whose key was not used for longer than it is kept, issues greater numbers than before,
+//! and so that nodes usually agree at once. The node takes no floor that lies more than a minute
+//! before its own clock.
 //!
 //! A fence that is far ahead of all clocks is damage, or was written with a wrong clock. If it
 //! counted, all nodes would be raised to it, and one value on one node would use up the numbers of

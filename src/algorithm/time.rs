@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// A source of times that never run backwards.
 pub trait Clock: Send + Sync {
-    /// The present time by the steady clock. It goes on while the machine sleeps, where the system
-    /// has such a clock.
+    /// The present time by the steady clock. It runs while the machine sleeps, where the system has
+    /// such a clock.
     fn now(&self) -> Timestamp;
 
     /// The present time by the lease clock.

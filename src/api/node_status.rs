@@ -28,7 +28,7 @@ pub enum NodeState {
     /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a
     /// while, and may have forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
     Quarantined {
-        /// How long that goes on, unless the node is restarted again.
+        /// How long it still lasts, unless the node is restarted again.
         remaining: Duration,
     },
     /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same

@@ -14,7 +14,7 @@ pub enum Detail {
     Command(&'static str),
     /// The user may run this command of ours, and not on this key.
     Key(&'static str),
-    /// A quarantine goes on for so long.
+    /// A quarantine lasts for so long.
     Left(Duration),
     /// The time that was waited, and the setting that limits it, if one did.
     Limit(Duration, Option<&'static str>),

@@ -1,15 +1,15 @@
-//! The clocks of a machine: one for leases, which goes on while the machine sleeps, and a steady
-//! one, which cannot be set, for waits and everything else ([`time`](crate::algorithm::time)).
-//! Fencing tokens begin with the wall clock.
+//! The clocks of a machine: one for leases, which runs while the machine sleeps, and a steady one,
+//! which cannot be set, for waits and everything else ([`time`](crate::algorithm::time)). Fencing
+//! tokens begin with the wall clock.
 //!
 //! `std::time::Instant` stops while a machine is suspended, and Redis does not: a holder that
 //! relies on it keeps a lock that ended long ago. This clock counts every advance of
-//! `CLOCK_BOOTTIME`, which goes on during suspend, and on top of it whatever the wall clock
-//! advances *more* (rule 4.1). A wall clock set forward therefore only ends leases early; one set
-//! back changes nothing, and a later step forward counts again. It never runs backwards.
+//! `CLOCK_BOOTTIME`, which runs during suspend, and on top of it whatever the wall clock advances
+//! *more* (rule 4.1). A wall clock set forward therefore only ends leases early; one set back
+//! changes nothing, and a later step forward counts again. It never runs backwards.
 //!
-//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here
-//! waits for a thread that the child may not have.
+//! There is one for the whole process, and a child made by `fork` continues with it. So nothing
+//! here waits for a thread that the child may not have.
 
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::os::sync::ForkSafeSpinLock;

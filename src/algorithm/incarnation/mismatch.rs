@@ -29,7 +29,7 @@ pub enum Mismatch {
         own: usize,
     },
     /// The user may not read or write the key of the node, `quorumlock-node:` and the prefix: its
-    /// rights may be those of another prefix. The client detects losses of keys only after it has
+    /// rights may be for another prefix. The client detects losses of keys only after it has
     /// connected to the node.
     Rights,
 }

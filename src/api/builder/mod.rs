@@ -433,10 +433,10 @@ impl Builder {
     /// and two minutes more, whatever is set. At most 366 days. Give all clients the same: the last
     /// one that uses a fenced lock determines how long its key stays.
     ///
-    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client
-    /// and server, and grows all the same unless they disagree, or have been set back, by more than
-    /// the time that the lock was not used for. Two minutes are what a fence can be ahead of a
-    /// server's clock, and a minute for the clocks of servers and clients among themselves.
+    /// The key holds the last fence. Without it, the wall clocks of client and server determine the
+    /// next one, which is greater unless they disagree, or have been set back, by more than the
+    /// time that the lock was not used for. Two minutes are what a fence can be ahead of a server's
+    /// clock, and a minute for the clocks of servers and clients among themselves.
     ///
     /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer
     /// acquired or extended the lock, for the longest time that a client asked for.
