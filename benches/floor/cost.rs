@@ -120,7 +120,7 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
         let before = live();
         gate.wait();
         while !servers.processes.iter().all(|server| {
-            matches!(server.command(&["PUBSUB", "CHANNELS"]), Ok(Answer::List(channels)) if channels.len() == number)
+            matches!(server.command(&["KEYS", "quorumlock-queue:*"]), Ok(Answer::List(queues)) if queues.len() == number)
         }) {
             thread::sleep(Duration::from_millis(5));
         }
@@ -133,7 +133,7 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
         "bytes",
         each,
     )
-    .note("besides its thread, with the subscriptions to five nodes")
+    .note("besides its thread, with its entries on five nodes")
 }
 
 /// How many bytes are allocated.

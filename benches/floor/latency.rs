@@ -5,7 +5,7 @@
 //! costs.
 
 use crate::Setting;
-use crate::comparison::{Plan, Samples, interleave, repeat};
+use crate::comparison::{Plan, Samples, interleave, repeat, timed};
 use crate::floor::Floor;
 use crate::library;
 use crate::servers::{DISTURBANCES, Disturbance, Servers};
@@ -22,7 +22,48 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let disturbed = DISTURBANCES
         .into_iter()
         .flat_map(|disturbance| disturbed(setting, &servers, disturbance, plan));
-    healthy.chain(disturbed).collect()
+    healthy
+        .chain(disturbed)
+        .chain(first_lock(setting, plan))
+        .collect()
+}
+
+/// The first lock of a client, which connects for it, while a node hangs. The floor connects too.
+fn first_lock(setting: &Setting, plan: Plan) -> Option<Row> {
+    let servers = Servers::start(setting, NODES);
+    let addresses = servers.addresses(NODES);
+    servers.processes[1].pause().expect("a server to stop");
+    // A server that hangs keeps each connection in its backlog, which has room for 511.
+    let plan = Plan {
+        turns: 2,
+        operations: 5,
+        ..plan
+    };
+    let rounds = interleave(
+        plan,
+        &mut [
+            &mut || {
+                timed(
+                    || {
+                        let mut floor = Floor::connect(&addresses, "latency/first/floor", 1);
+                        assert!(floor.take(), "no other client has this resource");
+                        floor
+                    },
+                    |mut floor| assert!(floor.release(), "no other client has this token"),
+                )
+            },
+            &mut || {
+                let client = library::client(&addresses);
+                library::pair(&library::mutex(&client, "latency/first/library"))
+            },
+        ],
+    );
+    let [floor, library] = &rounds[..] else {
+        return None;
+    };
+    let name = "one of 5 hung: first lock of a client, p50".to_owned();
+    let row = Row::ratio(name, "µs", library, ("floor", floor), lock_p50);
+    Some(row.goal(Goal::RatioAtMost(2.0)))
 }
 
 fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
