@@ -212,9 +212,11 @@ pub use events::event;
 pub use events::extension::ExtendOutcome;
 pub use events::metrics::counters::Counters;
 pub use events::release::ReleaseOutcome;
+pub use fault::credentials_error::CredentialsError;
 pub use fault::server_error::ServerError;
 pub use fault::tls_error::TlsError;
 pub use fault::{Cause, Phase};
+pub use protocol::credentials::Credentials;
 
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]

@@ -11,6 +11,7 @@
 //!    it, leads to the same place.
 //! 4. Every byte can be written: percent-encoded in a password or a path, it comes back as it was.
 
+use quorumlock::protocol::credentials::Credentials;
 use quorumlock::protocol::endpoint::{Address, Endpoint, EndpointError};
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ fn check_url(url: &str) {
     );
     let Ok(endpoint) = parsed else { return };
 
-    let password = endpoint.handshake().password.as_deref();
+    let password = password_of(&endpoint);
     assert_eq!(
         Endpoint::parse(&written(&endpoint, password)).as_ref(),
         Ok(&endpoint),
@@ -64,12 +65,20 @@ fn check_url(url: &str) {
     );
 }
 
+fn password_of(endpoint: &Endpoint) -> Option<&str> {
+    endpoint
+        .handshake()
+        .credentials
+        .as_ref()
+        .map(Credentials::password)
+}
+
 fn check_encoding(bytes: &[u8]) {
     let text = str::from_utf8(bytes).map_err(|_| EndpointError::BadEncoding);
     let login = Endpoint::parse(&format!("redis://:{}@host", encoded(bytes)));
     let password = login
         .as_ref()
-        .map(|endpoint| endpoint.handshake().password.as_deref().unwrap_or_default());
+        .map(|endpoint| password_of(endpoint).unwrap_or_default());
     assert_eq!(password.map_err(|error| *error), text, "as a password");
     if cfg!(unix) {
         let socket = Endpoint::parse(&format!("unix://{}", encoded(bytes)));
@@ -118,13 +127,16 @@ fn disguised(url: &str) -> String {
 /// A URL that means the same, but perhaps with another password.
 fn written(endpoint: &Endpoint, password: Option<&str>) -> String {
     let handshake = endpoint.handshake();
-    let login = password.map_or_else(String::new, |password| {
-        format!(
-            "{}:{}@",
-            encoded(handshake.user.as_deref().unwrap_or_default().as_bytes()),
-            encoded(password.as_bytes())
-        )
-    });
+    let user = handshake
+        .credentials
+        .as_ref()
+        .and_then(Credentials::user_name);
+    let user = encoded(user.or(endpoint.user()).unwrap_or_default().as_bytes());
+    let login = match password {
+        Some(password) => format!("{user}:{}@", encoded(password.as_bytes())),
+        None if user.is_empty() => String::new(),
+        None => format!("{user}@"),
+    };
     let scheme = if endpoint.is_tls() { "rediss" } else { "redis" };
     match endpoint.address() {
         Address::Tcp(host, port) if host.contains(':') => {

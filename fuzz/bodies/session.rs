@@ -31,6 +31,7 @@ use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::fault::protocol_error::ProtocolError;
 use quorumlock::fault::{Cause, Fault, Phase};
+use quorumlock::protocol::credentials::Credentials;
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::operation::{Operation, Verb};
 use quorumlock::protocol::resp::Decoder;
@@ -81,8 +82,10 @@ impl Run {
     fn begin(choice: u8) -> Run {
         let set = |bit: u8| choice >> bit & 1 == 1;
         let handshake = Handshake {
-            user: set(0).then(|| USER.to_owned()),
-            password: set(1).then(|| PASSWORD.to_owned()),
+            credentials: set(1).then(|| match set(0) {
+                true => Credentials::new(PASSWORD).user(USER),
+                false => Credentials::new(PASSWORD),
+            }),
             database: if set(2) { 3 } else { 0 },
             checks_durability: set(3),
             ..Handshake::default()

@@ -13,7 +13,7 @@ use super::{Cuts, Input};
 use quorumlock::algorithm::queue::Message;
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::fault::protocol_error::ProtocolError;
-use quorumlock::protocol::handshake::Handshake;
+use quorumlock::protocol::credentials::Credentials;
 use quorumlock::protocol::subscription::{Notice, Subscription, SubscriptionEvent};
 
 const CLIENT: u64 = 0xab;
@@ -77,15 +77,8 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 fn opened(has_password: bool) -> Subscription {
-    let password = has_password.then(|| "hunter2".to_owned());
-    Subscription::open(
-        &Handshake {
-            password,
-            ..Handshake::default()
-        },
-        CLIENT,
-        Timestamp::ORIGIN,
-    )
+    let credentials = has_password.then(|| Credentials::new("hunter2"));
+    Subscription::open(credentials.as_ref(), CLIENT, Timestamp::ORIGIN)
 }
 
 /// A message on the client's channel.

@@ -9,6 +9,7 @@ mod errors;
 mod statuses;
 
 use crate::events::error::NodeFault;
+use crate::fault::credentials_error::CredentialsError;
 use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
 use crate::fault::server_error::ServerError;
@@ -42,6 +43,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "Check which program answers there: it violates RESP2",
         )
     };
+    let credentials = |error, remedy| (fault(Handshake, Cause::Credentials(error)), remedy);
     vec![
         (timed_out(Resolve), "Check the DNS"),
         (
@@ -302,6 +304,28 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             fault(Reply, Cause::Server(ServerError::NoReplicas)),
             "Check its replicas, or lower `min-replicas-to-write`",
         ),
+        credentials(
+            CredentialsError::Failed,
+            "The provider of the program failed: see its own log",
+        ),
+        credentials(CredentialsError::Panicked, "Correct the provider"),
+        credentials(
+            CredentialsError::TimedOut,
+            "The provider takes longer than a connection may: have it keep what it has fetched",
+        ),
+        credentials(CredentialsError::Empty, "Write a password into the file"),
+        credentials(
+            CredentialsError::TooLong,
+            "Name the file that contains the password",
+        ),
+        credentials(
+            CredentialsError::Unreadable(std::io::ErrorKind::PermissionDenied),
+            "Let the user of the program read the password file",
+        ),
+        credentials(
+            CredentialsError::NotUtf8,
+            "Name the file that contains the password",
+        ),
         server(ServerError::Err),
         server(ServerError::Unrecognised),
     ]
@@ -432,6 +456,7 @@ fn every_cause_is_on_the_page() {
         Cause::NoExpiry => 23,
         Cause::NotTls => 24,
         Cause::Tls(_) => 25,
+        Cause::Credentials(_) => 26,
     };
     let mut shown: Vec<u8> = node_faults()
         .iter()
@@ -439,5 +464,5 @@ fn every_cause_is_on_the_page() {
         .collect();
     shown.sort_unstable();
     shown.dedup();
-    assert_eq!(shown, (0..26).collect::<Vec<u8>>());
+    assert_eq!(shown, (0..27).collect::<Vec<u8>>());
 }

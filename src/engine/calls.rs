@@ -4,6 +4,7 @@
 //! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
 use super::channel_watch::ChannelWatch;
+use super::credentials::CredentialsThread;
 use super::driver::Driver;
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
@@ -103,6 +104,13 @@ impl Engine {
         config: EngineConfig,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
+        let provided: Vec<(NodeId, String)> = nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, (endpoint, ..))| endpoint.handshake().credentials.is_none())
+            .map(|(index, (endpoint, ..))| (NodeId::new(index), endpoint.to_string()))
+            .collect();
+        let provider = config.provider.clone();
         let connections = nodes
             .into_iter()
             .enumerate()
@@ -116,6 +124,18 @@ impl Engine {
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
         let has_woken = Arc::clone(&nodes.subscribers.registry.has_woken);
         let driver = Driver::new(nodes);
+        if let Some(provider) = provider {
+            for (node, address) in provided {
+                let provider = Arc::clone(&provider);
+                let weak = Arc::downgrade(&driver);
+                let thread = CredentialsThread::start(address, provider, move |returned| {
+                    if let Some(driver) = weak.upgrade() {
+                        driver.enter(|nodes, now| nodes.on_credentials(node, returned, now));
+                    }
+                })?;
+                driver.enter(|nodes, _| nodes.log_in_by(node, thread));
+            }
+        }
         Ok(Engine {
             driver,
             clock,

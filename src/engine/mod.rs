@@ -70,6 +70,7 @@
 mod busy_poll;
 pub(crate) mod calls;
 pub(crate) mod channel_watch;
+pub(crate) mod credentials;
 pub(crate) mod driver;
 pub(crate) mod interrupt;
 pub(crate) mod local_queue;

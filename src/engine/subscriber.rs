@@ -47,7 +47,7 @@ impl Subscriber {
             node,
             socket: SocketState::Closed,
             transport: TransportConfig::default(),
-            subscription: Subscription::open(&Default::default(), 0, Timestamp::ORIGIN),
+            subscription: Subscription::open(None, 0, Timestamp::ORIGIN),
             health: Health::new(node.index() as u64 + 101),
             opened_at: Timestamp::ORIGIN,
             not_before: Timestamp::ORIGIN,
@@ -83,8 +83,7 @@ impl Subscriber {
                     self.socket = SocketState::Connecting(Arc::new(stream));
                     self.transport = node.link.transport.clone();
                     self.opened_at = now;
-                    self.subscription =
-                        Subscription::open(node.link.endpoint.handshake(), client, now);
+                    self.subscription = Subscription::open(node.link.credentials(), client, now);
                     self.advance(now);
                 }
             }

@@ -5,11 +5,13 @@
 //! they are classified by their first word against a list of words we know, and then forgotten.
 
 pub mod counts;
+pub mod credentials_error;
 pub mod detail;
 pub mod protocol_error;
 pub mod server_error;
 pub mod tls_error;
 
+use credentials_error::CredentialsError;
 use detail::Detail;
 use protocol_error::ProtocolError;
 use server_error::ServerError;
@@ -101,6 +103,8 @@ pub enum Cause {
     Closed,
     /// The node is part of a Redis Cluster, which is not an independent master.
     ClusterMode,
+    /// There is nothing to log in with: the provider or the password file of the client fails.
+    Credentials(CredentialsError),
     /// The database number of the URL does not exist on the node.
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with
@@ -206,6 +210,7 @@ impl fmt::Display for Cause {
             Cause::Backlog => "too many commands wait for an answer",
             Cause::Closed => "connection closed",
             Cause::ClusterMode => "runs in cluster mode",
+            Cause::Credentials(error) => return write!(f, "no credentials: {error}"),
             Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
             Cause::FenceAhead => {

@@ -65,6 +65,7 @@ pub(super) enum CauseNumber {
     Certificate = 25,
     NotTls = 26,
     Tls = 27,
+    Credentials = 28,
 }
 
 /// `quorumlock_certificate_error`. Numbers are never given to anything else.
@@ -129,6 +130,7 @@ impl FaultObject {
             Cause::Backlog => CauseNumber::Backlog,
             Cause::Closed => CauseNumber::Closed,
             Cause::ClusterMode => CauseNumber::ClusterMode,
+            Cause::Credentials(_) => CauseNumber::Credentials,
             Cause::Database => CauseNumber::Database,
             Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node).ok()),
             Cause::FenceAhead => CauseNumber::FenceAhead,

@@ -93,6 +93,7 @@ pub(super) fn kind(event: &Event) -> c_int {
             mismatch: Mismatch::Rights,
             ..
         } => 26,
+        Event::CredentialsFailed { .. } => 27,
     }
 }
 
@@ -102,9 +103,9 @@ fn causes(event: &Event) -> &[NodeFault] {
         | Event::ExtensionFailed { causes, .. }
         | Event::GaveUp { causes, .. }
         | Event::ReleaseFailed { causes, .. } => causes,
-        Event::NodeDown { fault, .. } | Event::ReleaseNotificationsRefused { fault, .. } => {
-            from_ref(fault)
-        }
+        Event::CredentialsFailed { fault, .. }
+        | Event::NodeDown { fault, .. }
+        | Event::ReleaseNotificationsRefused { fault, .. } => from_ref(fault),
         _ => &[],
     }
 }

@@ -201,6 +201,11 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CAUSE_NOT_TLS", CauseNumber::NotTls as i32, 26),
     ("QUORUMLOCK_CAUSE_TLS", CauseNumber::Tls as i32, 27),
     (
+        "QUORUMLOCK_CAUSE_CREDENTIALS",
+        CauseNumber::Credentials as i32,
+        28,
+    ),
+    (
         "QUORUMLOCK_CERTIFICATE_OTHER",
         CertificateNumber::Other as i32,
         1,
@@ -264,6 +269,7 @@ const EVENTS: &[&str] = &[
     "MAX_TTL_DIFFERS",
     "NODE_COUNT_DIFFERS",
     "NODE_KEY_DENIED",
+    "CREDENTIALS_FAILED",
 ];
 
 /// Every `NAME = number,` of the header.

@@ -258,7 +258,9 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_NOT_TLS = 26,
     /* TLS failed for another reason than the certificate: quorumlock_fault_number() is the number of the server's alert
      * (RFC 8446, section 6), 116 when the server requires a client certificate, or -1. */
-    QUORUMLOCK_CAUSE_TLS = 27
+    QUORUMLOCK_CAUSE_TLS = 27,
+    /* There is nothing to log in with: the password file cannot be read or used, or the provider fails. */
+    QUORUMLOCK_CAUSE_CREDENTIALS = 28
 } quorumlock_cause;
 
 /* Why the certificate of a node is not accepted. More may follow in later versions. */
@@ -359,6 +361,9 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *                            restarted node does not vote. The same in all clients
  *     node_timeout           "100ms", the default: how long each node has to answer an attempt, which has the same time
  *                            again where it has to connect first. Longer than a round trip, and at least 1 ms
+ *     password_file          a file with the password of nodes whose URLs contain none, with the user of the URL, as in
+ *                            "redis://alice@host". It is read before each connection and once a second, and where it
+ *                            has another password, open connections log in anew. Default: none
  *     place_lease            "1s", the default: how long a program that is first in the queue of a lock may let the
  *                            others wait, and how often a call that waits asks the nodes without a message. From 1 ms
  *                            to 1 h
@@ -963,7 +968,9 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NODE_COUNT_DIFFERS = 25,
     /* The user may not read or write the key of a node, "quorumlock-node:" and the prefix: losses of keys are detected
      * only after this client has connected to the node. Locks work: addresses (one). */
-    QUORUMLOCK_EVENT_NODE_KEY_DENIED = 26
+    QUORUMLOCK_EVENT_NODE_KEY_DENIED = 26,
+    /* A node could not be logged in to with new credentials, and those before stay: addresses (one), faults (one). */
+    QUORUMLOCK_EVENT_CREDENTIALS_FAILED = 27
 } quorumlock_kind;
 
 /* Why a call for a lock ended without it. More may follow in later versions. */

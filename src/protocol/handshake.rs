@@ -7,6 +7,7 @@
 //! more time for it than for all the rest.
 
 use super::command;
+use super::credentials::Credentials;
 use super::error_reply::{ErrorReply, Subject};
 use super::node_note;
 use super::resp::Reply;
@@ -14,15 +15,12 @@ use super::server_info::ServerInfo;
 use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
 use crate::fault::{Cause, Fault, Phase};
-use std::fmt;
 
 /// What to send first on a connection.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
-    /// The ACL user; none is the default user.
-    pub user: Option<String>,
-    /// The password; none sends no `AUTH`.
-    pub password: Option<String>,
+    /// What to log in with; none sends no `AUTH`.
+    pub credentials: Option<Credentials>,
     /// The database; 0 sends no `SELECT`.
     pub database: u32,
     /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can
@@ -48,18 +46,11 @@ pub(super) enum Part {
 }
 
 impl Handshake {
-    /// Writes the log-in, if there is one.
-    pub(super) fn log_in(&self, out: &mut Vec<u8>) -> bool {
-        self.password
-            .iter()
-            .for_each(|password| command::auth(out, self.user.as_deref(), password));
-        self.password.is_some()
-    }
-
     /// Writes it, and returns the parts that it has.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Vec<Part> {
         let mut parts = Vec::new();
-        if self.log_in(out) {
+        if let Some(credentials) = &self.credentials {
+            credentials.log_in(out);
             parts.push(Part::Auth);
         }
         if self.database != 0 {
@@ -123,17 +114,6 @@ impl Part {
                 _ => fault,
             }
         }))
-    }
-}
-
-/// Shows whether there is a password, never which.
-impl fmt::Debug for Handshake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handshake")
-            .field("user", &self.user.as_ref().map(|_| "…"))
-            .field("password", &self.password.as_ref().map(|_| "…"))
-            .field("database", &self.database)
-            .finish()
     }
 }
 

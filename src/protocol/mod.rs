@@ -57,6 +57,7 @@
 
 mod asked;
 pub mod command;
+pub mod credentials;
 pub mod endpoint;
 pub mod error_reply;
 pub mod form;

@@ -12,8 +12,8 @@
 //! How to drive it: as a [`Session`](super::session::Session). When the connection is lost, make
 //! another one: this one is thrown away with it.
 
+use super::credentials::Credentials;
 use super::error_reply::ErrorReply;
-use super::handshake::Handshake;
 use super::incoming::Incoming;
 use super::key_space;
 use super::queue::CHANNEL;
@@ -79,12 +79,14 @@ enum Stage {
 impl Subscription {
     /// Begins a conversation by queueing what logs us in, and the subscription to the client's
     /// channel.
-    pub fn open(handshake: &Handshake, client: u64, now: Timestamp) -> Subscription {
+    pub fn open(credentials: Option<&Credentials>, client: u64, now: Timestamp) -> Subscription {
         let mut unsent = Vec::new();
-        let stage = if handshake.log_in(&mut unsent) {
-            Stage::Auth
-        } else {
-            Stage::Subscribe
+        let stage = match credentials {
+            Some(credentials) => {
+                credentials.log_in(&mut unsent);
+                Stage::Auth
+            }
+            None => Stage::Subscribe,
         };
         let channel = [CHANNEL, format!("{client:0CLIENT_DIGITS$x}").as_bytes()].concat();
         resp::encode(&mut unsent, &[b"SUBSCRIBE", &channel]);
@@ -270,7 +272,7 @@ mod tests {
     }
 
     fn subscribed() -> Subscription {
-        let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
+        let mut subscription = Subscription::open(None, CLIENT, NOW);
         assert_eq!(
             subscription.unsent,
             b"*2\r\n$9\r\nSUBSCRIBE\r\n$27\r\nquorumlock:00000000000000ab\r\n"
@@ -337,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_refused_subscription_reports_why() {
-        let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
+        let mut subscription = Subscription::open(None, CLIENT, NOW);
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
         assert_eq!(
             receive(
@@ -347,11 +349,8 @@ mod tests {
             .unwrap(),
             [denied]
         );
-        let password = Handshake {
-            password: Some("wrong".into()),
-            ..Handshake::default()
-        };
-        let mut subscription = Subscription::open(&password, CLIENT, NOW);
+        let wrong = Credentials::new("wrong");
+        let mut subscription = Subscription::open(Some(&wrong), CLIENT, NOW);
         assert!(
             subscription
                 .unsent
@@ -389,7 +388,7 @@ mod tests {
             assert_eq!(receive(&mut subscribed(), &text), Err(error), "{text:?}");
         }
         for text in [message("m7 key"), sent("subscribe", 1, ":1")] {
-            let mut subscription = Subscription::open(&Handshake::default(), CLIENT, NOW);
+            let mut subscription = Subscription::open(None, CLIENT, NOW);
             assert_eq!(
                 receive(&mut subscription, &text),
                 Err(Unrequested),

@@ -17,6 +17,7 @@ mod cli;
 mod client_exit;
 mod clients;
 mod connecting;
+mod credentials;
 mod descriptors;
 mod embedded_vs_real;
 #[cfg(all(feature = "log", feature = "metrics"))]

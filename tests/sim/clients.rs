@@ -98,6 +98,7 @@ pub(crate) fn open_client(client: usize) -> Client {
         rules,
         node_timeout,
         events,
+        provider: None,
     };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {

@@ -11,11 +11,12 @@ use crate::algorithm::time::{Clock, Human};
 use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
+use crate::engine::credentials::Provider;
 use crate::events::error::{Error, Result};
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
-use crate::protocol::endpoint::Endpoint;
+use crate::protocol::endpoint::{Endpoint, EndpointError};
 use crate::protocol::key_space;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ impl Builder {
         let endpoints = self.endpoints()?;
         self.check()?;
         let label = self.checked_label()?;
+        let provider = self.provider(&endpoints)?;
         let transports = transports(&self, &endpoints)?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(
@@ -79,6 +81,7 @@ impl Builder {
                 .max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             rules: Rules::new(self.restart_policy, self.max_ttl),
             node_timeout: self.node_timeout,
+            provider,
             events: report.event_queue(),
         };
         let engine = Engine::new(records, self.node_timeout, clock, config)
@@ -162,6 +165,19 @@ impl Builder {
         };
         HolderLabel::new(label.as_bytes())
             .ok_or_else(|| config("label must be 1 to 64 visible ASCII characters"))
+    }
+
+    /// What returns the credentials that URLs do not contain, if anything.
+    pub(super) fn provider(&self, endpoints: &[Endpoint]) -> Result<Option<Provider>> {
+        let lacks_password = |endpoint: &Endpoint| endpoint.user().is_some();
+        match (&self.login, endpoints.iter().position(lacks_password)) {
+            (Some(login), _) => login.provider().map(Some),
+            (None, Some(index)) => {
+                let error = EndpointError::NoPassword;
+                Err(config(format!("node {index}: {error}")))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Where each node is, and how to log in there.

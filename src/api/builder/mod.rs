@@ -2,6 +2,7 @@
 
 mod build;
 pub(crate) mod label;
+mod login;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
 mod transports;
@@ -15,6 +16,8 @@ use crate::events::event::Event;
 use crate::events::metrics::counters::Counters;
 use crate::events::report::Observer;
 use crate::os::clock::SystemClock;
+use crate::protocol::credentials::Credentials;
+use login::Login;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +88,7 @@ pub struct Builder {
     label: Option<String>,
     restart_policy: RestartPolicy,
     durable: bool,
+    login: Option<Login>,
     fence_retention: Duration,
     place_lease: Duration,
     spin: Duration,
@@ -117,6 +121,7 @@ impl Builder {
             label: None,
             restart_policy: RestartPolicy::default(),
             durable: false,
+            login: None,
             fence_retention: FENCE_RETENTION,
             place_lease: PLACE_LEASE,
             spin: SPIN,
@@ -171,6 +176,68 @@ impl Builder {
     #[must_use]
     pub fn nodes(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Builder {
         self.nodes.extend(urls.into_iter().map(Into::into));
+        self
+    }
+
+    /// Has connections log in with what a provider returns: for tokens that end, and passwords that
+    /// rotate. It is called with the address of the node, as in `10.0.0.1:6379`. Default: nothing
+    /// but what URLs contain, and a node whose URL contains a password keeps that. Replaces an
+    /// earlier provider or [`password_file`](Builder::password_file).
+    ///
+    /// The provider is called before each connection, and again after
+    /// [`refresh_after`](Credentials::refresh_after): then the open connection logs in anew, and
+    /// goes on meanwhile. Each node has a thread for that, so the provider may block, and no lock
+    /// waits for it where a connection is open. After an error or a panic, the credentials before
+    /// stay in use, the observer gets
+    /// [`CredentialsFailed`](crate::event::Event::CredentialsFailed), and the provider is called
+    /// again after a second. A connection that has none, after 3 s at the latest, fails with
+    /// [`Cause::Credentials`](crate::Cause::Credentials). The text of the error is not kept, as it
+    /// may contain a secret: log it in the provider.
+    ///
+    /// Where the credentials name no user, that of the URL counts, as in `redis://alice@10.0.0.1`.
+    ///
+    /// ```
+    /// use quorumlock::{Credentials, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// # fn token_for(node: &str) -> Result<String, std::io::Error> { Ok(node.to_owned()) }
+    /// let redlock = Redlock::builder()
+    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     .credentials(|node| {
+    ///         let token = token_for(node)?; // valid for 15 minutes
+    ///         Ok(Credentials::new(token).user("billing").refresh_after(Duration::from_secs(600)))
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn credentials(
+        mut self,
+        provider: impl Fn(
+            &str,
+        )
+            -> std::result::Result<Credentials, Box<dyn std::error::Error + Send + Sync>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Builder {
+        self.login = Some(Login::Provider(Arc::new(provider)));
+        self
+    }
+
+    /// Has connections log in with the password in a file, as secrets are mounted. The end of its
+    /// line does not count. Default: none; a node whose URL contains a password keeps that, and the
+    /// user is that of the URL, as in `redis://alice@10.0.0.1`. Replaces an earlier one and
+    /// [`credentials`](Builder::credentials).
+    ///
+    /// The file is read before each connection, and once a second while the client exists: where it
+    /// has another password, open connections log in anew. A symbolic link that is changed counts.
+    /// A file that cannot be used changes nothing, and is an
+    /// [event](crate::event::Event::CredentialsFailed). [`build`](Builder::build) fails if it
+    /// cannot be used by then.
+    #[must_use]
+    pub fn password_file(mut self, path: impl Into<std::path::PathBuf>) -> Builder {
+        self.login = Some(Login::File(path.into()));
         self
     }
 

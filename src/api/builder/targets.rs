@@ -3,12 +3,15 @@
 
 use super::Builder;
 use super::transports::transports;
+use crate::engine::credentials::{Provider, called};
 use crate::engine::node_connection::probe::Probe;
 use crate::events::error::Result;
+use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::blocking::BlockingStream;
 use crate::os::stream::{Stream, cause_of};
 use crate::os::transport::TransportConfig;
+use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,6 +25,7 @@ const PROBE_PART: u32 = 8;
 pub struct NodeTarget {
     endpoint: Endpoint,
     transport: TransportConfig,
+    provider: Option<Provider>,
 }
 
 /// A connection to a node, before the log-in.
@@ -36,18 +40,35 @@ impl Builder {
     pub fn targets(&self) -> Result<Vec<NodeTarget>> {
         let endpoints = self.endpoints()?;
         let transports = transports(self, &endpoints)?;
+        let provider = self.provider(&endpoints)?;
         let target = |(endpoint, transport)| NodeTarget {
             endpoint,
             transport,
+            provider: provider.clone(),
         };
         Ok(endpoints.into_iter().zip(transports).map(target).collect())
     }
 }
 
 impl NodeTarget {
-    /// Where the node is, and how to log in there.
+    /// Where the node is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// What to log in with, if anything: what the URL contains, or what the provider returns now.
+    ///
+    /// # Errors
+    /// Why the provider returns nothing.
+    pub fn credentials(&self) -> Result<Option<Credentials>, CredentialsError> {
+        match (&self.endpoint.handshake().credentials, &self.provider) {
+            (Some(credentials), _) => Ok(Some(credentials.clone())),
+            (None, Some(provider)) => {
+                let credentials = called(provider, &self.endpoint.to_string())?;
+                Ok(Some(credentials.or_user(self.endpoint.user())))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Connects, with TLS where the URL requires it. The limit counts for each address of the node,

@@ -65,6 +65,9 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
     ("NODE_TIMEOUT", DURATION, |builder, value| {
         Some(builder.node_timeout(parse_duration(value)?))
     }),
+    ("PASSWORD_FILE", "", |builder, value| {
+        Some(builder.password_file(value))
+    }),
     ("PLACE_LEASE", DURATION, |builder, value| {
         Some(builder.place_lease(parse_duration(value)?))
     }),
@@ -123,6 +126,7 @@ impl Builder {
     /// | `LABEL` | `billing@host7/4711` | [`label`](Builder::label) |
     /// | `MAX_TTL` | `60s` | [`max_ttl`](Builder::max_ttl) |
     /// | `NODE_TIMEOUT` | `100ms` | [`node_timeout`](Builder::node_timeout) |
+    /// | `PASSWORD_FILE` | a file with a password | [`password_file`](Builder::password_file) |
     /// | `PLACE_LEASE` | `1s` | [`place_lease`](Builder::place_lease) |
     /// | `PREFIX` | any text | [`prefix`](Builder::prefix) |
     /// | `RELEASE_NOTIFICATIONS` | `true` or `false` | [`release_notifications`](Builder::release_notifications) |

@@ -102,12 +102,15 @@ impl Connection {
             buffer: Vec::new(),
         };
         let handshake = target.endpoint().handshake();
-        if let Some(password) = &handshake.password {
-            let user = handshake.user.as_deref().map(str::as_bytes);
+        let credentials = target
+            .credentials()
+            .map_err(|error| Trouble::new(Step::LogIn, Cause::Credentials(error)))?;
+        if let Some(credentials) = credentials {
+            let user = credentials.user_name().map(str::as_bytes);
             let words: Vec<&[u8]> = [b"AUTH".as_slice()]
                 .into_iter()
                 .chain(user)
-                .chain([password.as_bytes()])
+                .chain([credentials.password().as_bytes()])
                 .collect();
             connection.log_in(&words, Cause::Auth)?;
         }

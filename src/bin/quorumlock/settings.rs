@@ -6,13 +6,14 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
-use quorumlock::{Builder, Error, NodeTarget, Redlock, RestartPolicy};
+use quorumlock::{Builder, Credentials, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 /// `node_timeout` unless it is set.
@@ -29,7 +30,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 
 /// The options of every command that asks nodes: name, value, help. Each but `--config` and `--tls`
 /// is the variable of the same name.
-const OPTIONS: [(&str, &str, &str); 17] = [
+const OPTIONS: [(&str, &str, &str); 19] = [
     (
         "nodes",
         "URLS",
@@ -65,6 +66,16 @@ const OPTIONS: [(&str, &str, &str); 17] = [
         "label",
         "TEXT",
         "what this program calls itself in the keys of its locks",
+    ),
+    (
+        "password-file",
+        "FILE",
+        "the password of nodes whose URLs contain none, with the user of redis://user@host",
+    ),
+    (
+        "password-command",
+        "COMMAND",
+        "prints that password; the shell runs it before each connection",
     ),
     (
         "prefix",
@@ -210,7 +221,7 @@ impl Options {
         let given: BTreeMap<_, _> = self
             .0
             .iter()
-            .filter(|(name, _)| !["config", "sni", "tls"].contains(*name))
+            .filter(|(name, _)| !["config", "password-command", "sni", "tls"].contains(*name))
             .collect();
         variables.extend(
             given
@@ -220,6 +231,7 @@ impl Options {
         let mut settings = Settings {
             variables,
             given: given.into_keys().copied().collect(),
+            password_command: self.0.get("password-command").cloned(),
         };
         let has_tls = self.0.contains_key("tls");
         let name = self.0.get("sni");
@@ -279,11 +291,17 @@ pub(crate) struct Settings {
     variables: BTreeMap<String, OsString>,
     /// Those that were options.
     given: BTreeSet<&'static str>,
+    password_command: Option<String>,
 }
 
 impl Settings {
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
-        Builder::from_variables(PREFIX, &self.variables).map_err(|error| self.failure(error))
+        let builder = Builder::from_variables(PREFIX, &self.variables)
+            .map_err(|error| self.failure(error))?;
+        Ok(match self.password_command.clone() {
+            Some(command) => builder.credentials(move |_| password_of(&command)),
+            None => builder,
+        })
     }
 
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
@@ -306,6 +324,10 @@ impl Settings {
             let path = self.text(&name[PREFIX.len()..]).unwrap_or_default();
             if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
                 failure.message = format!("{name}: {path}: {rest}");
+            }
+            let setting = format!("{}: ", option.replace('-', "_"));
+            if let Some(rest) = failure.message.strip_prefix(&setting) {
+                failure.message = format!("{name}: {rest}");
             }
             if self.given.contains(option) {
                 failure.message = failure.message.replace(&name, &format!("--{option}"));
@@ -352,6 +374,23 @@ impl Settings {
             .to_str()?;
         (!value.is_empty()).then_some(value)
     }
+}
+
+/// What a command of the shell prints, without the end of the line.
+fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {
+    let output = Process::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(output.status.to_string().into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Credentials::new(
+        password.strip_suffix('\r').unwrap_or(password),
+    ))
 }
 
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation
@@ -416,8 +455,9 @@ fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
     let Some(nodes) = variables.get(&format!("{PREFIX}NODES")) else {
         return false;
     };
-    let is_secret =
-        |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
+    let is_secret = |url: &str| {
+        Endpoint::parse(url).map_or(true, |node| node.handshake().credentials.is_some())
+    };
     endpoint::urls(&nodes.to_string_lossy()).any(is_secret)
 }
 

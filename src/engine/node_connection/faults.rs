@@ -4,6 +4,7 @@ use super::probe::ALERT;
 use super::{CONNECT_LIMIT, NodeConnection};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
+use crate::fault::credentials_error::CredentialsError;
 use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
 use crate::fault::tls_error::TlsError;
@@ -44,7 +45,11 @@ impl NodeConnection {
             (false, true) => Cause::Backlog,
             (false, false) => return None,
         };
-        Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
+        let fault = Fault::new(self.phase(), cause).with(Detail::Limit(limit, None));
+        Some(
+            self.without_credentials()
+                .unwrap_or_else(|| self.most_specific(fault)),
+        )
     }
 
     /// The node has not come further in its time. When it had less than the node timeout, because
@@ -52,6 +57,9 @@ impl NodeConnection {
     pub(in crate::engine) fn timed_out(&self, now: Timestamp) -> Fault {
         if let Some((fault, _)) = self.probing.ended {
             return self.most_specific(fault);
+        }
+        if let Some(fault) = self.without_credentials() {
+            return fault;
         }
         let phase = self.phase();
         let since = match phase {
@@ -64,6 +72,14 @@ impl NodeConnection {
             false => Detail::Limit(self.node_timeout, Some("node_timeout")),
         };
         self.most_specific(Fault::new(phase, Cause::TimedOut).with(limit))
+    }
+
+    /// Why the connection is not made, if that waits for credentials.
+    fn without_credentials(&self) -> Option<Fault> {
+        let late = Cause::Credentials(CredentialsError::TimedOut);
+        self.link
+            .awaits_credentials()
+            .then(|| Fault::new(Phase::Handshake, late))
     }
 
     /// The node's vote in a round whose deadline has come.

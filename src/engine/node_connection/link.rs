@@ -1,5 +1,6 @@
 //! How a node is reached: its address, and the socket of the present connection.
 
+use super::login::Login;
 use super::race::{self, Attempt, Place, Progress, Race};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
@@ -8,6 +9,7 @@ use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
+use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
 use std::io;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(in crate::engine) struct Link {
     pub(in crate::engine) endpoint: Endpoint,
     /// How connections to the node are protected.
     pub(in crate::engine) transport: TransportConfig,
+    /// Where the credentials come from, if not from the URL.
+    pub(in crate::engine) login: Option<Login>,
     pub(super) socket: SocketState,
     /// When the connection was begun, without the time of the name's look-up.
     pub(super) opened_at: Timestamp,
@@ -39,6 +43,7 @@ impl Link {
         Link {
             endpoint,
             transport,
+            login: None,
             socket: SocketState::Closed,
             opened_at: Timestamp::ORIGIN,
             race: Race::new(),
@@ -46,6 +51,25 @@ impl Link {
             time,
             waker,
         }
+    }
+
+    /// What connections log in with, as far as it is known.
+    pub(in crate::engine) fn credentials(&self) -> Option<&Credentials> {
+        match &self.login {
+            Some(login) => login.latest.as_ref(),
+            None => self.endpoint.handshake().credentials.as_ref(),
+        }
+    }
+
+    /// Whether the connection waits for credentials.
+    pub(super) fn awaits_credentials(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.is_awaited)
+    }
+
+    /// Begins to wait for what connecting needs.
+    pub(super) fn prepare(&mut self, now: Timestamp) {
+        self.opened_at = now;
+        self.socket = SocketState::Resolving;
     }
 
     /// Begins to connect.
@@ -155,6 +179,9 @@ impl Link {
     pub(super) fn discard(&mut self) {
         self.race.stop();
         self.socket = SocketState::Closed;
+        self.login
+            .iter_mut()
+            .for_each(|login| login.is_awaited = false);
     }
 
     /// Tries the addresses that are known.

@@ -19,6 +19,7 @@
 mod faults;
 mod interest;
 mod link;
+pub(super) mod login;
 mod pending;
 pub(crate) mod probe;
 mod probing;
@@ -31,15 +32,18 @@ use crate::algorithm::node::NodeId;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::Timestamp;
+use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::stream;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
+use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::backlog::{Backlog, SOFT_LIMIT};
 use crate::protocol::session::{Command, HandshakeState, Log, Session};
 use link::Link;
+use login::{Login, Use};
 use pending::PendingReleases;
 use probing::Probing;
 use std::io;
@@ -223,6 +227,54 @@ impl NodeConnection {
         self.session = Session::open(self.link.endpoint.handshake(), now);
         self.session.latency = latency;
         self.pending.reconnected();
+        match self.link.login.as_mut().map(Login::begin) {
+            Some(false) => {
+                self.link.prepare(now);
+                Ok(())
+            }
+            Some(true) => self.open_logged_in(now),
+            None => self.link.open(now),
+        }
+    }
+
+    /// Takes what the provider of the credentials has returned. True when they replace others, with
+    /// which a connection is open or being made.
+    ///
+    /// # Errors
+    /// The connection waited for this, and cannot be made. It must be
+    /// [`close`](NodeConnection::close)d.
+    pub(super) fn on_credentials(
+        &mut self,
+        returned: Result<Credentials, CredentialsError>,
+        now: Timestamp,
+    ) -> Result<bool, Fault> {
+        let is_closed = self.is_closed();
+        let Some(login) = &mut self.link.login else {
+            return Ok(false);
+        };
+        let user = self.link.endpoint.user();
+        let returned = returned.map(|credentials| credentials.or_user(user));
+        match login.learn(returned, is_closed)? {
+            Use::Begin => {
+                self.open_logged_in(now)?;
+                self.advance(now)?;
+                Ok(false)
+            }
+            Use::Replace => {
+                if let Some(credentials) = self.link.credentials() {
+                    self.session.log_in_again(credentials, now);
+                }
+                Ok(true)
+            }
+            Use::Keep => Ok(false),
+        }
+    }
+
+    /// Begins to connect, with credentials of the provider.
+    fn open_logged_in(&mut self, now: Timestamp) -> Result<(), Fault> {
+        if let Some(credentials) = self.link.credentials() {
+            self.session.log_in_first(credentials, now);
+        }
         self.link.open(now)
     }
 

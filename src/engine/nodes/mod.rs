@@ -24,6 +24,8 @@ pub(super) mod submission;
 pub(super) mod subscribers;
 mod vote_filter;
 
+use super::credentials::{CredentialsThread, Provider};
+use super::node_connection::login::Login;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::incarnation::Rules;
@@ -31,11 +33,14 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
+use crate::events::event::Event;
 use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
-use crate::fault::{Cause, Fault};
+use crate::fault::credentials_error::CredentialsError;
+use crate::fault::{Cause, Fault, Phase};
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
+use crate::protocol::credentials::Credentials;
 use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
 use commands::Commands;
 use following::Following;
@@ -88,6 +93,8 @@ pub(crate) struct EngineConfig {
     pub(crate) rules: Rules,
     /// For how long a node is waited for.
     pub(crate) node_timeout: Duration,
+    /// What nodes are logged in with whose URLs contain no password, if the program decides it.
+    pub(crate) provider: Option<Provider>,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -106,6 +113,7 @@ impl Nodes {
             rules,
             node_timeout,
             events,
+            ..
         } = config;
         let size = connections.len();
         Nodes {
@@ -217,6 +225,50 @@ impl Nodes {
             self.commands.unsent.insert(node);
         }
         Ok(())
+    }
+
+    /// Has connections to a node log in with what a provider returns.
+    pub(super) fn log_in_by(&mut self, node: NodeId, thread: CredentialsThread) {
+        self.node_mut(node).link.login = Some(Login::new(thread));
+    }
+
+    /// The provider of a node's credentials has returned.
+    pub(super) fn on_credentials(
+        &mut self,
+        node: NodeId,
+        returned: Result<Credentials, CredentialsError>,
+        now: Timestamp,
+    ) {
+        if let Err(error) = returned {
+            let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
+            self.report_credentials(node, fault);
+        }
+        let is_replaced = match self.apart(node).on_credentials(returned, now) {
+            Ok(is_replaced) => is_replaced,
+            Err(fault) => return self.lose(node, fault, now),
+        };
+        if is_replaced {
+            self.subscribers.close(NodeSet::only(node), &mut self.poll);
+        }
+        self.poll.note_change(true);
+        if self.node(node).is_open() {
+            self.commands.unsent.insert(node);
+        }
+    }
+
+    /// The server has refused credentials that were to replace others.
+    fn on_login_refused(&mut self, node: NodeId, fault: Fault) {
+        if let Some(login) = &mut self.node_mut(node).link.login {
+            login.refused();
+        }
+        self.report_credentials(node, fault);
+    }
+
+    fn report_credentials(&self, node: NodeId, fault: Fault) {
+        self.states.push(|names| Event::CredentialsFailed {
+            node: names.node(node),
+            fault: names.fault(node, fault),
+        });
     }
 
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the

@@ -123,7 +123,8 @@ impl Subscribers {
         self.close(self.left, poll);
     }
 
-    fn close(&mut self, nodes: NodeSet, poll: &mut PollList) {
+    /// Closes connections. While calls wait, they are made again.
+    pub(super) fn close(&mut self, nodes: NodeSet, poll: &mut PollList) {
         for subscriber in self
             .connections
             .iter_mut()

@@ -4,6 +4,7 @@
 use super::{Event, GaveUpReason, LossReason, Mismatch};
 use crate::events::error::NodeFault;
 use crate::events::release::ReleaseOutcome;
+use crate::fault::credentials_error::CredentialsError;
 use crate::fault::detail::Detail;
 use crate::fault::{Cause, Fault, Phase};
 use std::sync::Arc;
@@ -92,6 +93,13 @@ pub(crate) fn all() -> Vec<Event> {
         },
         Event::EventsDropped { count: 7 },
         extended(false),
+        Event::CredentialsFailed {
+            node: node(),
+            fault: fault(Fault::new(
+                Phase::Handshake,
+                Cause::Credentials(CredentialsError::Failed),
+            )),
+        },
         extended(true),
         extension_failed(false),
         extension_failed(true),

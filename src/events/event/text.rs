@@ -47,6 +47,9 @@ impl fmt::Display for Event {
                 )?;
                 NodeFault::list(causes, f)
             }
+            Event::CredentialsFailed { node, fault } => {
+                write!(f, "{node}: no new login: {}", fault.explained())
+            }
             Event::EventsDropped { count } => {
                 write!(f, "{count} events dropped: the observer is too slow")
             }

@@ -76,6 +76,16 @@ pub enum Event {
         /// waited for the other nodes.
         causes: Vec<NodeFault>,
     },
+    /// The connection to a node could not be logged in with new credentials: the provider or the
+    /// password file fails, or the server refuses what it contains. The credentials before stay in
+    /// use, and the provider is called again after a second. Reported at each failure.
+    #[non_exhaustive]
+    CredentialsFailed {
+        /// The address of the node.
+        node: Arc<str>,
+        /// Why.
+        fault: NodeFault,
+    },
     /// Events were dropped, because they occur faster than the observers return. Events of nodes
     /// are never dropped while the client exists.
     ///
@@ -322,6 +332,7 @@ impl Event {
         match self {
             Event::Acquired { .. } => "acquired",
             Event::AttemptLost { .. } => "attempt_lost",
+            Event::CredentialsFailed { .. } => "credentials_failed",
             Event::EventsDropped { .. } => "events_dropped",
             Event::Extended { .. } => "extended",
             Event::ExtensionFailed { .. } => "extension_failed",
@@ -368,7 +379,8 @@ impl Event {
     /// [`EventsDropped`](Event::EventsDropped).
     pub fn node(&self) -> Option<&str> {
         match self {
-            Event::NodeDown { node, .. }
+            Event::CredentialsFailed { node, .. }
+            | Event::NodeDown { node, .. }
             | Event::NodeMayEvict { node, .. }
             | Event::NodeMismatched { node, .. }
             | Event::NodeNotDurable { node }

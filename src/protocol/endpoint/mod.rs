@@ -12,6 +12,7 @@
 //! `redis://:password@host`. Errors never quote the URL, because the password is in it. Neither
 //! `Debug` nor `Display` shows the password.
 
+use crate::protocol::credentials::Credentials;
 use crate::protocol::handshake::Handshake;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub struct Endpoint {
     address: Address,
     is_tls: bool,
     handshake: Handshake,
+    user: Option<String>,
     durable: Option<bool>,
     server_name: Option<String>,
 }
@@ -60,7 +62,7 @@ pub enum EndpointError {
     NoHost,
     /// No path after `unix://`.
     NoPath,
-    /// A user without a password.
+    /// A user without a password, which nothing else names.
     NoPassword,
     /// Something other than `redis://`, `rediss://` or `unix://`.
     NoScheme,
@@ -119,6 +121,11 @@ impl Endpoint {
     /// What to send first.
     pub fn handshake(&self) -> &Handshake {
         &self.handshake
+    }
+
+    /// The user, where the URL contains one and no password.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// What the URL declares about durability.
@@ -217,7 +224,11 @@ impl std::error::Error for EndpointError {}
 fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
     let (rest, query) = split_query(rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (mut handshake, location) = parse_login(authority)?;
+    let Login {
+        mut handshake,
+        user,
+        location,
+    } = parse_login(authority)?;
     let (host, port) = parse_location(location)?;
     let Parameters {
         database,
@@ -235,6 +246,7 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
         address: Address::Tcp(host, port),
         is_tls,
         handshake,
+        user,
         durable,
         server_name,
     })
@@ -242,7 +254,11 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
 
 fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     let (location, query) = split_query(rest);
-    let (mut handshake, path) = parse_login(location)?;
+    let Login {
+        mut handshake,
+        user,
+        location: path,
+    } = parse_login(location)?;
     let Parameters {
         database,
         durable,
@@ -260,6 +276,7 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
         address: Address::Unix(PathBuf::from(path)),
         is_tls: false,
         handshake,
+        user,
         durable,
         server_name: None,
     })
@@ -317,26 +334,36 @@ impl Parameters {
     }
 }
 
+/// What is in front of the path.
+struct Login<'a> {
+    handshake: Handshake,
+    /// One without a password.
+    user: Option<String>,
+    location: &'a str,
+}
+
 /// Splits `user:password@` off; what follows the last `@` is the location.
-fn parse_login(authority: &str) -> Result<(Handshake, &str), EndpointError> {
-    let Some((login, location)) = authority.rsplit_once('@') else {
-        return Ok((Handshake::default(), authority));
-    };
+fn parse_login(authority: &str) -> Result<Login<'_>, EndpointError> {
+    let (login, location) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let user = percent_decoded(user)?;
+    let user = Some(percent_decoded(user)?).filter(|user| !user.is_empty());
     let password = percent_decoded(password)?;
-    if password.is_empty() && !user.is_empty() {
-        return Err(EndpointError::NoPassword);
+    if password.is_empty() {
+        return Ok(Login {
+            handshake: Handshake::default(),
+            user,
+            location,
+        });
     }
-    let some = |text: String| (!text.is_empty()).then_some(text);
-    Ok((
-        Handshake {
-            user: some(user),
-            password: some(password),
+    let credentials = Credentials::new(password).or_user(user.as_deref());
+    Ok(Login {
+        handshake: Handshake {
+            credentials: Some(credentials),
             ..Handshake::default()
         },
+        user: None,
         location,
-    ))
+    })
 }
 
 fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {

@@ -7,12 +7,12 @@ fn shown(url: &str) -> String {
         address,
         is_tls,
         handshake,
+        user,
         durable,
         server_name,
     } = Endpoint::parse(url).unwrap();
     let Handshake {
-        user,
-        password,
+        credentials,
         database,
         checks_durability,
         node_key,
@@ -22,14 +22,11 @@ fn shown(url: &str) -> String {
         !checks_durability && node_key.is_none() && !looks_behind_votes,
         "the builder says so"
     );
-    let login = match (user, password) {
-        (None, None) => String::new(),
-        (user, password) => format!(
-            "{}:{}@",
-            user.unwrap_or_default(),
-            password.unwrap_or_default()
-        ),
-    };
+    assert_eq!(user, None);
+    let login = credentials.map_or(String::new(), |credentials| {
+        let user = credentials.user_name().unwrap_or_default();
+        format!("{user}:{}@", credentials.password())
+    });
     let scheme = if is_tls { "tls " } else { "" };
     let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
     let name = server_name.map_or(String::new(), |name| format!(" {name}"));
@@ -37,6 +34,7 @@ fn shown(url: &str) -> String {
         address,
         is_tls,
         handshake: Handshake::default(),
+        user: None,
         durable: None,
         server_name: None,
     };
@@ -171,7 +169,6 @@ fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
         ("redis://:hunter2#x@host", Unencoded('#')),
         ("redis://:hunter2/x@host", Unencoded('/')),
         ("redis://:hunter2?x@host", Unencoded('?')),
-        ("redis://hunter2@host", NoPassword),
         ("redis://:hunter2%@host", BadEncoding),
         ("redis://:hunter2%zz@host", BadEncoding),
         ("redis://:hunter2%FF@host", BadEncoding),
@@ -216,6 +213,25 @@ fn malformed_unix_urls_are_refused() {
         ("unix://me:p?w@/a", Unencoded('?')),
     ] {
         assert_eq!(Endpoint::parse(url), Err(error), "{url}");
+    }
+}
+
+#[test]
+fn a_user_may_be_named_without_a_password() {
+    for (url, user) in [
+        ("redis://alice@host", Some("alice")),
+        ("redis://alice:@host", Some("alice")),
+        ("redis://a%40b@host", Some("a@b")),
+        ("unix://alice@/a", Some("alice")),
+        ("redis://alice:hunter2@host", None),
+        ("redis://:hunter2@host", None),
+        ("redis://@host", None),
+        ("redis://host", None),
+    ] {
+        let endpoint = Endpoint::parse(url).unwrap();
+        assert_eq!(endpoint.user(), user, "{url}");
+        let has_password = endpoint.handshake().credentials.is_some();
+        assert_eq!(has_password, url.contains("hunter2"), "{url}");
     }
 }
 

@@ -39,6 +39,7 @@ mod requests;
 
 use super::asked::Asked;
 use super::command;
+use super::credentials::Credentials;
 pub use super::form::Answer;
 use super::form::Form;
 use super::handshake::{Handshake, Part};
@@ -110,6 +111,24 @@ impl Session {
             wakes: Wakes::default(),
             inquiry: Inquiry::default(),
         }
+    }
+
+    /// Logs in with what was not known when the handshake was queued: in front of it. Nothing may
+    /// have been sent.
+    pub fn log_in_first(&mut self, credentials: &Credentials, now: Timestamp) {
+        let mut login = Vec::new();
+        credentials.log_in(&mut login);
+        self.pipeline
+            .own
+            .ask_first(now, &login, Request::Handshake(Part::Auth));
+    }
+
+    /// Logs in once more, with other credentials.
+    pub fn log_in_again(&mut self, credentials: &Credentials, now: Timestamp) {
+        self.pipeline.own.ask(now, |out| {
+            credentials.log_in(out);
+            [Request::Recheck(Part::Auth)]
+        });
     }
 
     /// Queues the question whether the server may still vote, which also shows that it answers.
@@ -242,6 +261,8 @@ impl Session {
                 }
                 &Request::Recheck(part) => match part.learn(reply, &mut self.peer.identity)? {
                     _ if part == Part::InfoMemory => Some(SessionEvent::MemoryKnown),
+                    // The log-in before this one stays.
+                    Some(fault) if part == Part::Auth => Some(SessionEvent::LogInRefused(fault)),
                     Some(fault) => {
                         self.looks.failed(fault);
                         None

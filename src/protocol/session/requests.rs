@@ -64,6 +64,19 @@ impl Requests {
         });
     }
 
+    /// Asks this before all others, of which nothing may have been sent.
+    pub(super) fn ask_first(&mut self, now: Timestamp, command: &[u8], request: Request) {
+        self.bytes.splice(..0, command.iter().copied());
+        for awaited in &mut self.awaited {
+            awaited.begin += command.len() as u64;
+        }
+        self.awaited.push_front(Awaited {
+            request,
+            asked_at: now,
+            begin: self.cut_bytes,
+        });
+    }
+
     /// The place behind all of them.
     pub(super) fn end(&self) -> Cursor {
         Cursor {

@@ -9,6 +9,7 @@ use crate::fault::{Cause, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 
+mod logins;
 mod queues;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
@@ -128,8 +129,7 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 #[test]
 fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let handshake = Handshake {
-        user: Some("me".into()),
-        password: Some("pw".into()),
+        credentials: Some(Credentials::new("pw").user("me")),
         database: 3,
         ..Handshake::default()
     };
@@ -161,7 +161,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
 #[test]
 fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
     let auth = Handshake {
-        password: Some("pw".into()),
+        credentials: Some(Credentials::new("pw")),
         ..Handshake::default()
     };
     let select = Handshake {
@@ -456,8 +456,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
 #[test]
 fn secrets_do_not_show() {
     let handshake = Handshake {
-        user: Some("alice".into()),
-        password: Some("hunter2".into()),
+        credentials: Some(Credentials::new("hunter2").user("alice")),
         database: 0,
         ..Handshake::default()
     };

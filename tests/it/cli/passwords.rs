@@ -83,6 +83,37 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
 }
 
 #[test]
+fn a_password_is_read_from_a_file_or_printed_by_a_command() {
+    let servers = servers();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("redis://default@{}", server.address()))
+        .collect();
+    let path = folder().join("password");
+    fs::write(&path, format!("{PASSWORD}\n")).unwrap();
+    let path = path.to_str().unwrap();
+    let print = format!("cat {path}");
+    for words in [["doctor"].as_slice(), &["ls"], &["run", "a", "--", "true"]] {
+        for (option, value, is_right) in [
+            ("--password-file", path, true),
+            ("--password-command", &print, true),
+            ("--password-command", "echo hunter3", false),
+            ("--password-command", "exit 3", false),
+        ] {
+            let words = [&words[..1], &[option, value], &words[1..]].concat();
+            let mut tool = tool(&words);
+            tool.env("QUORUMLOCK_NODES", urls.join(","))
+                .env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
+            let ended = run(tool);
+            // The doctor has warnings about servers that keep nothing on disk.
+            let is_well = ended.code == Some(0) || words[0] == "doctor" && ended.code == Some(1);
+            assert_eq!(is_well, is_right, "{words:?}: {}", ended.all());
+            assert!(!ended.all().contains("hunter"), "{}", ended.all());
+        }
+    }
+}
+
+#[test]
 fn the_command_does_not_find_the_password_however_it_was_given() {
     let servers = servers();
     let urls: Vec<String> = servers

@@ -22,7 +22,7 @@ fn refusal(words: &[&str], variables: Variables<'_>) -> String {
 
 #[test]
 fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
-    let table: [(&[&str], Variables<'_>, &str); 12] = [
+    let table: [(&[&str], Variables<'_>, &str); 14] = [
         (
             &["--nodes", ","],
             &[],
@@ -69,6 +69,16 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
             &[],
             &[("QUORUMLOCK_CACERT", "/nowhere")],
             "QUORUMLOCK_CACERT: /nowhere: ",
+        ),
+        (
+            &["--password-file", "/nowhere"],
+            &[],
+            "--password-file: /nowhere: the password file cannot be read",
+        ),
+        (
+            &[],
+            &[("QUORUMLOCK_PASSWORD_FILE", "/")],
+            "QUORUMLOCK_PASSWORD_FILE: /: the password file cannot be read: is a directory",
         ),
         (
             &["--cert", "/nowhere"],

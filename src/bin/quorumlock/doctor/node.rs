@@ -11,7 +11,7 @@ use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::error_reply::{ErrorReply, Subject};
-use quorumlock::{Cause, NodeState, NodeStatus, NodeTarget, RestartPolicy};
+use quorumlock::{Cause, Credentials, NodeState, NodeStatus, NodeTarget, RestartPolicy};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -378,7 +378,11 @@ impl Examination {
 
 /// The user of the node, as ACL rules name it.
 pub(super) fn user(endpoint: &Endpoint) -> &str {
-    endpoint.handshake().user.as_deref().unwrap_or("default")
+    let credentials = endpoint.handshake().credentials.as_ref();
+    credentials
+        .and_then(Credentials::user_name)
+        .or(endpoint.user())
+        .unwrap_or("default")
 }
 
 /// Settings of the server that `INFO` does not show. None of what the user may not read.

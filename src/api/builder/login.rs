@@ -1,0 +1,104 @@
+//! Where the credentials of nodes come from whose URLs contain none.
+
+use super::config;
+use crate::engine::credentials::Provider;
+use crate::events::error::Result;
+use crate::fault::credentials_error::CredentialsError;
+use crate::protocol::credentials::{Credentials, LONGEST};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a password file is read while a client uses it.
+const READ_AFTER: Duration = Duration::from_secs(1);
+
+/// A file or a provider.
+#[derive(Clone)]
+pub(super) enum Login {
+    File(PathBuf),
+    Provider(Provider),
+}
+
+impl Login {
+    /// What returns the credentials of each node.
+    ///
+    /// # Errors
+    /// The file cannot be read by now.
+    pub(super) fn provider(&self) -> Result<Provider> {
+        let path = match self {
+            Login::Provider(provider) => return Ok(Arc::clone(provider)),
+            Login::File(path) => path.clone(),
+        };
+        // A pipe is left to the thread that may block.
+        let is_pipe = fs::metadata(&path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        if !is_pipe && let Err(error) = read(&path) {
+            return Err(config(format!(
+                "password_file: {}: {error}",
+                path.display()
+            )));
+        }
+        Ok(Arc::new(move |_: &str| Ok(read(&path)?)))
+    }
+}
+
+/// The credentials in a file: a password, without the end of its line.
+fn read(path: &Path) -> std::result::Result<Credentials, CredentialsError> {
+    let unreadable = |error: std::io::Error| CredentialsError::Unreadable(error.kind());
+    let mut text = Vec::new();
+    let longest = LONGEST as u64 + 3;
+    File::open(path)
+        .and_then(|file| file.take(longest).read_to_end(&mut text))
+        .map_err(unreadable)?;
+    let text = String::from_utf8(text).map_err(|_| CredentialsError::NotUtf8)?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    let credentials = Credentials::new(password).refresh_after(READ_AFTER);
+    match credentials.problem() {
+        Some(error) => Err(error),
+        None => Ok(credentials),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_password_and_perhaps_the_end_of_its_line() {
+        let directory =
+            std::env::temp_dir().join(format!("quorumlock-login-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("password");
+        let in_file = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            read(&path).map(|credentials| credentials.password().to_owned())
+        };
+        for (bytes, expected) in [
+            (b"hunter2".as_slice(), "hunter2"),
+            (b"hunter2\n", "hunter2"),
+            (b"hunter2\r\n", "hunter2"),
+            (b" hunter2 \n\n", " hunter2 \n"),
+        ] {
+            assert_eq!(in_file(bytes), Ok(expected.to_owned()));
+        }
+        for (bytes, error) in [
+            (Vec::new(), CredentialsError::Empty),
+            (b"\r\n".to_vec(), CredentialsError::Empty),
+            (b"hunter\xff".to_vec(), CredentialsError::NotUtf8),
+            (vec![b'x'; 1 << 20], CredentialsError::TooLong),
+        ] {
+            assert_eq!(in_file(&bytes), Err(error));
+        }
+        assert_eq!(
+            in_file(&[b'x'; LONGEST]).map(|password| password.len()),
+            Ok(LONGEST)
+        );
+        let kind = std::io::ErrorKind::NotFound;
+        let absent = directory.join("absent");
+        assert_eq!(read(&absent), Err(CredentialsError::Unreadable(kind)));
+        assert!(read(&directory).is_err());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,152 @@
+//! The credentials of a node, where a provider of the program's returns them.
+
+use crate::engine::credentials::CredentialsThread;
+use crate::fault::credentials_error::CredentialsError;
+use crate::fault::{Cause, Fault, Phase};
+use crate::protocol::credentials::Credentials;
+
+/// What the connections to one node log in with.
+pub(in crate::engine) struct Login {
+    thread: CredentialsThread,
+    /// What the provider has returned last.
+    pub(super) latest: Option<Credentials>,
+    /// Whether no connection has been made with that.
+    is_unused: bool,
+    /// Whether the present connection waits for the provider.
+    pub(super) is_awaited: bool,
+    /// Whether the server has refused to log in with the latest.
+    is_refused: bool,
+}
+
+/// What a connection does with what a provider has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It waited for this, and can be made.
+    Begin,
+    /// It logs in once more.
+    Replace,
+    /// There is none, or it has logged in with the same.
+    Keep,
+}
+
+impl Login {
+    pub(in crate::engine) fn new(thread: CredentialsThread) -> Login {
+        Login {
+            thread,
+            latest: None,
+            is_unused: false,
+            is_awaited: false,
+            is_refused: false,
+        }
+    }
+
+    /// A connection begins. Returns whether it can be made at once: a provider that takes longer
+    /// than a connection may is not asked in vain.
+    pub(super) fn begin(&mut self) -> bool {
+        let is_known = std::mem::take(&mut self.is_unused);
+        self.is_awaited = !is_known;
+        if !is_known {
+            self.thread.ask();
+        }
+        is_known
+    }
+
+    /// The server has refused to replace the credentials.
+    pub(in crate::engine) fn refused(&mut self) {
+        self.is_refused = true;
+        self.thread.ask_later();
+    }
+
+    /// Takes what the provider has returned. After an error, those before count as long as the
+    /// server accepts them.
+    ///
+    /// # Errors
+    /// The connection waited for this, and cannot be made.
+    pub(super) fn learn(
+        &mut self,
+        returned: Result<Credentials, CredentialsError>,
+        is_closed: bool,
+    ) -> Result<Use, Fault> {
+        let is_awaited = std::mem::take(&mut self.is_awaited);
+        let is_replaced = match returned {
+            Ok(credentials) => {
+                let is_same = !std::mem::take(&mut self.is_refused)
+                    && self
+                        .latest
+                        .as_ref()
+                        .is_some_and(|latest| latest.are_as(&credentials));
+                self.latest = Some(credentials);
+                self.is_unused = is_closed;
+                !is_same && !is_closed
+            }
+            Err(error) if is_awaited && self.latest.is_none() => {
+                return Err(Fault::new(Phase::Handshake, Cause::Credentials(error)));
+            }
+            Err(_) => false,
+        };
+        Ok(match (is_awaited, is_replaced) {
+            (true, _) => Use::Begin,
+            (false, true) => Use::Replace,
+            (false, false) => Use::Keep,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// One whose provider is never called.
+    fn login() -> Login {
+        let provider = Arc::new(|_: &str| Err("unused".into()));
+        let thread = CredentialsThread::start(String::new(), provider, |_| ());
+        Login::new(thread.unwrap())
+    }
+
+    fn credentials(password: &str) -> Result<Credentials, CredentialsError> {
+        Ok(Credentials::new(password))
+    }
+
+    #[test]
+    fn a_connection_waits_for_its_credentials_and_an_open_one_replaces_them() {
+        let mut login = login();
+        assert!(!login.begin() && login.is_awaited);
+        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Begin));
+        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Keep));
+        assert_eq!(login.learn(credentials("b"), false), Ok(Use::Replace));
+        login.refused();
+        assert_eq!(
+            login.learn(credentials("b"), false),
+            Ok(Use::Replace),
+            "again"
+        );
+        assert_eq!(login.learn(credentials("b"), false), Ok(Use::Keep));
+    }
+
+    #[test]
+    fn what_comes_too_late_is_for_the_next_connection() {
+        let mut login = login();
+        assert_eq!(login.learn(credentials("a"), true), Ok(Use::Keep));
+        assert!(login.begin() && !login.is_awaited, "at once");
+        assert!(!login.begin(), "and once");
+    }
+
+    #[test]
+    fn after_a_failure_the_credentials_before_count() {
+        let mut login = login();
+        let failed = || Err(CredentialsError::Failed);
+        let fault = Fault::new(
+            Phase::Handshake,
+            Cause::Credentials(CredentialsError::Failed),
+        );
+        assert!(!login.begin());
+        assert_eq!(login.learn(failed(), false), Err(fault));
+        assert!(!login.begin());
+        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Begin));
+        assert_eq!(login.learn(failed(), false), Ok(Use::Keep));
+        assert!(!login.begin());
+        assert_eq!(login.learn(failed(), false), Ok(Use::Begin));
+        assert!(login.latest.is_some_and(|latest| latest.password() == "a"));
+    }
+}

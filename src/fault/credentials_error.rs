@@ -1,0 +1,45 @@
+//! The ways in which a node can be left without credentials.
+
+use std::fmt;
+use std::io;
+
+/// Why a [provider](crate::Builder::credentials) or a
+/// [password file](crate::Builder::password_file) returned nothing that a connection can log in
+/// with. Nothing of the credentials is kept, nor the text of the provider's error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CredentialsError {
+    /// The password is empty.
+    Empty,
+    /// The provider returned an error.
+    Failed,
+    /// The password file is not UTF-8.
+    NotUtf8,
+    /// The provider panicked.
+    Panicked,
+    /// The provider has not returned in time. It is still running, and is not called again for this
+    /// node until it returns.
+    TimedOut,
+    /// The user or the password is longer than 64 KiB.
+    TooLong,
+    /// The password file cannot be read.
+    Unreadable(io::ErrorKind),
+}
+
+impl fmt::Display for CredentialsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CredentialsError::Empty => "the password is empty",
+            CredentialsError::Failed => "the provider returned an error",
+            CredentialsError::NotUtf8 => "the password file is not UTF-8",
+            CredentialsError::Panicked => "the provider panicked",
+            CredentialsError::TimedOut => "the provider has not returned",
+            CredentialsError::TooLong => "longer than 64 KiB",
+            CredentialsError::Unreadable(kind) => {
+                return write!(f, "the password file cannot be read: {kind}");
+            }
+        })
+    }
+}
+
+impl std::error::Error for CredentialsError {}

@@ -1,0 +1,449 @@
+//! Credentials that a provider returns: rotated while locks are held, in files, and from providers
+//! that fail.
+
+use crate::support::fake::{Fake, is};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::event::Event;
+use quorumlock::{
+    Cause, Credentials, CredentialsError, ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as Cell};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// Far more than a rotation takes, for machines that are busy.
+const LONG: Duration = Duration::from_secs(20);
+const REFRESH: Duration = Duration::from_millis(50);
+
+/// Lets the user of the programs have exactly these passwords.
+fn set_passwords(server: &Server, passwords: &[&str]) {
+    let rules: Vec<String> = passwords
+        .iter()
+        .map(|password| format!(">{password}"))
+        .collect();
+    let mut words = vec![
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        "resetpass",
+        "~*",
+        "&*",
+        "+@all",
+    ];
+    words.extend(rules.iter().map(String::as_str));
+    server.command(&words).unwrap();
+}
+
+fn servers(password: &str) -> Option<Vec<Server>> {
+    if !crate::support::capable::has_users() {
+        return None;
+    }
+    let servers = Server::several(3).unwrap();
+    servers
+        .iter()
+        .for_each(|server| set_passwords(server, &[password]));
+    Some(servers)
+}
+
+/// A lock and its release in time.
+fn pair(mutex: &Mutex) {
+    let released = mutex.lock().unwrap().unlock().unwrap();
+    assert_eq!(released, ReleaseOutcome::Released);
+}
+
+fn cut(server: &Server) {
+    server.command(&["CLIENT", "KILL", "USER", "app"]).unwrap();
+}
+
+/// A client whose provider returns what is in the cell.
+fn client(
+    servers: &[Server],
+    password: &Arc<Cell<String>>,
+    events: &Arc<Cell<Vec<Event>>>,
+) -> Redlock {
+    let password = Arc::clone(password);
+    let events = Arc::clone(events);
+    Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .credentials(move |_| {
+            let password = password.lock().unwrap().clone();
+            Ok(Credentials::new(password)
+                .user("app")
+                .refresh_after(REFRESH))
+        })
+        .observer(move |event| events.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap()
+}
+
+fn failures(events: &Cell<Vec<Event>>) -> Vec<String> {
+    let events = events.lock().unwrap();
+    let is_failure =
+        |event: &&Event| matches!(event, Event::CredentialsFailed { .. } | Event::Lost { .. });
+    events
+        .iter()
+        .filter(is_failure)
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// Until each connection of the client has logged in with a password, it may not be taken away.
+fn wait_for_logins(servers: &[Server], count: &AtomicUsize) {
+    let before = count.load(Ordering::Relaxed);
+    let calls = servers.len() * 3;
+    assert!(eventually(LONG, || count.load(Ordering::Relaxed) >= before + calls));
+}
+
+#[test]
+fn passwords_rotate_while_locks_are_held_and_taken() {
+    let Some(servers) = servers("p0") else { return };
+    let seconds =
+        std::env::var("QUORUMLOCK_ROTATION_SECONDS").map_or(4, |seconds| seconds.parse().unwrap());
+    let password = Arc::new(Cell::new("p0".to_owned()));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let losses = Arc::new(Cell::new(Vec::new()));
+    let redlock = {
+        let password = Arc::clone(&password);
+        let calls = Arc::clone(&calls);
+        let losses = Arc::clone(&losses);
+        Redlock::builder()
+            .nodes(servers.iter().map(Server::url))
+            .ttl(Duration::from_secs(3))
+            .node_timeout(Duration::from_secs(1))
+            .credentials(move |_| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                let password = password.lock().unwrap().clone();
+                Ok(Credentials::new(password)
+                    .user("app")
+                    .refresh_after(REFRESH))
+            })
+            .observer(move |event| {
+                if matches!(event, Event::Lost { .. } | Event::CredentialsFailed { .. }) {
+                    losses.lock().unwrap().push(event.to_string());
+                }
+            })
+            .build()
+            .unwrap()
+    };
+    let held = redlock
+        .mutex("held")
+        .watchdog(Watchdog::new())
+        .lock()
+        .unwrap();
+    let is_over = AtomicBool::new(false);
+    let pairs = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let mutex = redlock
+                .mutex(format!("taken/{}", number / 2))
+                .watchdog(Watchdog::new());
+            let (is_over, pairs) = (&is_over, &pairs);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    pair(&mutex);
+                    pairs.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let begin = Instant::now();
+        let mut old = "p0".to_owned();
+        for generation in 1.. {
+            if begin.elapsed() >= Duration::from_secs(seconds) {
+                break;
+            }
+            let new = format!("p{generation}");
+            servers
+                .iter()
+                .for_each(|server| set_passwords(server, &[&old, &new]));
+            password.lock().unwrap().clone_from(&new);
+            wait_for_logins(&servers, &calls);
+            for server in &servers {
+                set_passwords(server, &[&new]);
+                // As a server does that ends the connections of a credential.
+                cut(server);
+                let before = pairs.load(Ordering::Relaxed);
+                assert!(eventually(LONG, || pairs.load(Ordering::Relaxed) > before + 8));
+            }
+            old = new;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    held.ensure(Duration::from_millis(1)).unwrap();
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(*losses.lock().unwrap(), Vec::<String>::new());
+    let late = Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .credentials(|_| Ok(Credentials::new("p0").user("app")))
+        .build()
+        .unwrap();
+    let error = late.mutex("held").try_lock().unwrap_err();
+    let causes: Vec<Cause> = error.causes().iter().map(|fault| fault.cause()).collect();
+    assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
+}
+
+#[test]
+fn an_open_connection_logs_in_anew_and_stays() {
+    let server = Fake::healthy();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    let redlock = Redlock::builder()
+        .node(server.url())
+        .credentials(move |address| {
+            assert!(address.starts_with("127.0.0.1:"), "{address}");
+            // Three calls for each password: only another one is sent.
+            let call = counter.fetch_add(1, Ordering::Relaxed) / 3;
+            Ok(Credentials::new(format!("p{call}")).refresh_after(REFRESH))
+        })
+        .build()
+        .unwrap();
+    let mutex = redlock.mutex("a");
+    assert!(eventually(LONG, || {
+        pair(&mutex);
+        calls.load(Ordering::Relaxed) >= 10
+    }));
+    pair(&mutex);
+    assert_eq!(server.connections(), 1);
+    let commands = server.commands_on(0);
+    let logins: Vec<String> = commands
+        .iter()
+        .filter(|command| is(command, "AUTH"))
+        .map(|command| command[1].clone())
+        .collect();
+    assert!(logins.len() >= 3, "{logins:?}");
+    assert!(is(&commands[0], "AUTH"), "before all else");
+    let expected: Vec<String> = (0..logins.len()).map(|call| format!("p{call}")).collect();
+    assert_eq!(logins, expected);
+}
+
+#[test]
+fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() {
+    let Some(servers) = servers("old") else {
+        return;
+    };
+    let password = Arc::new(Cell::new("old".to_owned()));
+    let events = Arc::default();
+    let redlock = client(&servers, &password, &events);
+    let mutex = redlock.mutex("a");
+    pair(&mutex);
+    "new".clone_into(&mut password.lock().unwrap());
+    let refused = |event: &String| event.contains("no new login: wrong password");
+    assert!(eventually(LONG, || {
+        pair(&mutex);
+        failures(&events)
+            .iter()
+            .filter(|event| refused(event))
+            .count()
+            >= servers.len()
+    }));
+    assert!(
+        failures(&events).iter().all(refused),
+        "{:?}",
+        failures(&events)
+    );
+    servers
+        .iter()
+        .for_each(|server| set_passwords(server, &["old", "new"]));
+    // It is tried again until the server accepts it; then the old one is not needed.
+    assert!(eventually(LONG, || {
+        pair(&mutex);
+        let count = failures(&events).len();
+        thread::sleep(Duration::from_millis(1300));
+        pair(&mutex);
+        failures(&events).len() == count
+    }));
+    servers
+        .iter()
+        .for_each(|server| set_passwords(server, &["new"]));
+    pair(&mutex);
+}
+
+#[test]
+fn a_waiting_call_is_woken_after_a_rotation() {
+    let Some(servers) = servers("old") else {
+        return;
+    };
+    let password = Arc::new(Cell::new("old".to_owned()));
+    let events = Arc::default();
+    let [mine, theirs] = [(); 2].map(|()| client(&servers, &password, &events));
+    let held = theirs.mutex("a").lock().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| mine.mutex("a").lock().unwrap());
+        crate::support::queues::has_channels(&servers, 1);
+        servers
+            .iter()
+            .for_each(|server| set_passwords(server, &["old", "new"]));
+        "new".clone_into(&mut password.lock().unwrap());
+        thread::sleep(REFRESH * 4);
+        crate::support::queues::has_channels(&servers, 1);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        drop(waiting.join().unwrap());
+    });
+    assert_eq!(failures(&events), Vec::<String>::new());
+}
+
+#[test]
+fn a_provider_that_fails_is_named_and_nothing_that_it_returned() {
+    let server = Fake::healthy();
+    type Provided = Result<Credentials, Box<dyn std::error::Error + Send + Sync>>;
+    let panics = || -> Provided { panic!("hunter2") };
+    let table: [(fn() -> Provided, CredentialsError); 5] = [
+        (|| Err("hunter2".into()), CredentialsError::Failed),
+        (panics, CredentialsError::Panicked),
+        (|| Ok(Credentials::new("")), CredentialsError::Empty),
+        (
+            || Ok(Credentials::new("hunter2".repeat(150_000))),
+            CredentialsError::TooLong,
+        ),
+        (
+            || {
+                thread::sleep(Duration::from_secs(5));
+                Ok(Credentials::new("hunter2"))
+            },
+            CredentialsError::TimedOut,
+        ),
+    ];
+    for (provider, expected) in table {
+        let redlock = Redlock::builder()
+            .node(server.url())
+            .credentials(move |_| provider())
+            .build()
+            .unwrap();
+        let begin = Instant::now();
+        let error = redlock.mutex("a").try_lock().unwrap_err();
+        assert!(
+            begin.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            begin.elapsed()
+        );
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert_eq!(
+            error.causes()[0].cause(),
+            Cause::Credentials(expected),
+            "{error}"
+        );
+        let shown = format!("{error} {error:?} {redlock:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(!error.is_permanent());
+    }
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn a_provider_that_blocks_for_one_node_delays_no_lock() {
+    let servers = Server::several(3).unwrap();
+    let slow = servers[1].address();
+    let redlock = Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .node_timeout(Duration::from_secs(2))
+        .credentials(move |node| {
+            if node == slow {
+                thread::sleep(LONG);
+            }
+            Err("none".into())
+        })
+        .build()
+        .unwrap();
+    // All fail here, and none waits for the one that blocks longer than for a connection.
+    let begin = Instant::now();
+    assert!(redlock.mutex("a").try_lock().is_err());
+    assert!(begin.elapsed() < LONG / 2);
+    drop(redlock);
+    assert!(
+        begin.elapsed() < LONG / 2,
+        "the last handle waits for no provider"
+    );
+}
+
+#[test]
+fn a_password_file_is_read_again() {
+    let Some(servers) = servers("one") else {
+        return;
+    };
+    let directory = servers[0].directory();
+    let file = directory.join("password");
+    // As Kubernetes mounts a secret: a link to a folder is exchanged.
+    let mount = |version: &str, text: &[u8]| {
+        let folder = directory.join(version);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("password"), text).unwrap();
+        let link = directory.join("data.new");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        fs::rename(&link, directory.join("data")).unwrap();
+    };
+    mount("v1", b"one\r\n");
+    std::os::unix::fs::symlink(Path::new("data/password"), &file).unwrap();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| server.url().replace("redis://", "redis://app@"))
+        .collect();
+    let events: Arc<Cell<Vec<Event>>> = Arc::default();
+    let seen = Arc::clone(&events);
+    let redlock = Redlock::builder()
+        .nodes(&urls)
+        .password_file(&file)
+        .observer(move |event| seen.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap();
+    let mutex = redlock.mutex("a");
+    pair(&mutex);
+    mount("v2", b"\xff\n");
+    let told = |what: &str| {
+        eventually(LONG, || {
+            pair(&mutex);
+            failures(&events)
+                .iter()
+                .filter(|event| event.contains(what))
+                .count()
+                >= servers.len()
+        })
+    };
+    assert!(
+        told("the password file is not UTF-8"),
+        "{:?}",
+        failures(&events)
+    );
+    servers
+        .iter()
+        .for_each(|server| set_passwords(server, &["one", "two"]));
+    mount("v3", b"two\n");
+    let by_v3 = |server: &Server| {
+        set_passwords(server, &["two"]);
+        cut(server);
+    };
+    thread::sleep(Duration::from_millis(1500));
+    servers.iter().for_each(by_v3);
+    pair(&mutex);
+    fs::remove_file(directory.join("data")).unwrap();
+    assert!(
+        told("the password file cannot be read: entity not found"),
+        "{:?}",
+        failures(&events)
+    );
+    assert!(
+        failures(&events)
+            .iter()
+            .all(|event| !event.contains("lost"))
+    );
+
+    let absent = Redlock::builder().nodes(&urls).password_file(&file).build();
+    let message = absent.unwrap_err().to_string();
+    assert!(
+        message.starts_with("password_file: /") && message.contains("not found"),
+        "{message}"
+    );
+    let none = Redlock::builder().nodes(&urls).build().unwrap_err();
+    assert!(
+        none.to_string()
+            .starts_with("node 0: a user without a password"),
+        "{none}"
+    );
+    let directory = Redlock::builder()
+        .nodes(&urls)
+        .password_file(directory)
+        .build();
+    assert_eq!(directory.unwrap_err().kind(), ErrorKind::Config);
+}
