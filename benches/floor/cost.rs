@@ -120,7 +120,8 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
         let before = live();
         gate.wait();
         while !servers.processes.iter().all(|server| {
-            matches!(server.command(&["KEYS", "quorumlock-queue:*"]), Ok(Answer::List(queues)) if queues.len() == number)
+            let queues = server.command(&["KEYS", "quorumlock-queue:*"]);
+            matches!(queues, Ok(Answer::List(queues)) if queues.len() == number)
         }) {
             thread::sleep(Duration::from_millis(5));
         }

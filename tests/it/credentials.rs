@@ -3,7 +3,7 @@
 
 use crate::support::fake::{Fake, is};
 use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::{
     Cause, Credentials, CredentialsError, ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog,
@@ -53,6 +53,20 @@ fn servers(password: &str) -> Option<Vec<Server>> {
 fn pair(mutex: &Mutex) {
     let released = mutex.lock().unwrap().unlock().unwrap();
     assert_eq!(released, ReleaseOutcome::Released);
+}
+
+/// The first words of the subscribed connection of each server.
+fn subscribers(servers: &[Server]) -> Vec<String> {
+    let id = |server: &Server| {
+        let list = server
+            .command(&["CLIENT", "LIST", "TYPE", "pubsub"])
+            .unwrap();
+        let Answer::Text(list) = list else {
+            panic!("{list:?}")
+        };
+        list.split(' ').next().unwrap_or_default().to_owned()
+    };
+    servers.iter().map(id).collect()
 }
 
 fn cut(server: &Server) {
@@ -206,6 +220,12 @@ fn an_open_connection_logs_in_anew_and_stays() {
         calls.load(Ordering::Relaxed) >= 10
     }));
     pair(&mutex);
+    drop((mutex, redlock));
+    let is_dropped = || Arc::strong_count(&calls) == 1;
+    assert!(
+        eventually(LONG, is_dropped),
+        "the thread ends with the client"
+    );
     assert_eq!(server.connections(), 1);
     let commands = server.commands_on(0);
     let logins: Vec<String> = commands
@@ -273,11 +293,18 @@ fn a_waiting_call_is_woken_after_a_rotation() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mine.mutex("a").lock().unwrap());
         crate::support::queues::has_channels(&servers, 1);
+        let before = subscribers(&servers);
         servers
             .iter()
             .for_each(|server| set_passwords(server, &["old", "new"]));
         "new".clone_into(&mut password.lock().unwrap());
-        thread::sleep(REFRESH * 4);
+        // A connection that is subscribed cannot log in anew, so it is made anew.
+        assert!(eventually(LONG, || {
+            subscribers(&servers)
+                .iter()
+                .zip(&before)
+                .all(|(now, before)| now.starts_with("id=") && now != before)
+        }));
         crate::support::queues::has_channels(&servers, 1);
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         drop(waiting.join().unwrap());

@@ -171,7 +171,7 @@ impl Builder {
     pub(super) fn provider(&self, endpoints: &[Endpoint]) -> Result<Option<Provider>> {
         let lacks_password = |endpoint: &Endpoint| endpoint.user().is_some();
         match (&self.login, endpoints.iter().position(lacks_password)) {
-            (Some(login), _) => login.provider().map(Some),
+            (Some(login), _) => login.provider().map(Some).map_err(config),
             (None, Some(index)) => {
                 let error = EndpointError::NoPassword;
                 Err(config(format!("node {index}: {error}")))

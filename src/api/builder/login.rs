@@ -1,8 +1,6 @@
 //! Where the credentials of nodes come from whose URLs contain none.
 
-use super::config;
 use crate::engine::credentials::Provider;
-use crate::events::error::Result;
 use crate::fault::credentials_error::CredentialsError;
 use crate::protocol::credentials::{Credentials, LONGEST};
 use std::fs::{self, File};
@@ -26,7 +24,7 @@ impl Login {
     ///
     /// # Errors
     /// The file cannot be read by now.
-    pub(super) fn provider(&self) -> Result<Provider> {
+    pub(super) fn provider(&self) -> Result<Provider, String> {
         let path = match self {
             Login::Provider(provider) => return Ok(Arc::clone(provider)),
             Login::File(path) => path.clone(),
@@ -34,17 +32,14 @@ impl Login {
         // A pipe is left to the thread that may block.
         let is_pipe = fs::metadata(&path).is_ok_and(|data| !data.is_file() && !data.is_dir());
         if !is_pipe && let Err(error) = read(&path) {
-            return Err(config(format!(
-                "password_file: {}: {error}",
-                path.display()
-            )));
+            return Err(format!("password_file: {}: {error}", path.display()));
         }
         Ok(Arc::new(move |_: &str| Ok(read(&path)?)))
     }
 }
 
 /// The credentials in a file: a password, without the end of its line.
-fn read(path: &Path) -> std::result::Result<Credentials, CredentialsError> {
+fn read(path: &Path) -> Result<Credentials, CredentialsError> {
     let unreadable = |error: std::io::Error| CredentialsError::Unreadable(error.kind());
     let mut text = Vec::new();
     let longest = LONGEST as u64 + 3;

@@ -194,7 +194,8 @@ impl Builder {
     /// [`Cause::Credentials`](crate::Cause::Credentials). The text of the error is not kept, as it
     /// may contain a secret: log it in the provider.
     ///
-    /// Where the credentials name no user, that of the URL counts, as in `redis://alice@10.0.0.1`.
+    /// Where the credentials name no user, the user of the URL counts, as in
+    /// `redis://alice@10.0.0.1`.
     ///
     /// ```
     /// use quorumlock::{Credentials, Redlock};
@@ -226,8 +227,8 @@ impl Builder {
     }
 
     /// Has connections log in with the password in a file, as secrets are mounted. The end of its
-    /// line does not count. Default: none; a node whose URL contains a password keeps that, and the
-    /// user is that of the URL, as in `redis://alice@10.0.0.1`. Replaces an earlier one and
+    /// line does not count. Default: none; a node whose URL contains a password keeps that. The URL
+    /// names the user, as in `redis://alice@10.0.0.1`. Replaces an earlier one and
     /// [`credentials`](Builder::credentials).
     ///
     /// The file is read before each connection, and once a second while the client exists: where it

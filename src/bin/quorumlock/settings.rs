@@ -318,16 +318,16 @@ impl Settings {
     /// The failure, with the name of the setting as it was given: as an option, or as a variable.
     fn failure(&self, error: Error) -> Failure {
         let mut failure = Failure::from(error);
+        failure.message =
+            failure
+                .message
+                .replacen("password_file: ", &format!("{PREFIX}PASSWORD_FILE: "), 1);
         for (option, ..) in OPTIONS {
             let name = variable(option);
             // A file is named by its path alone.
             let path = self.text(&name[PREFIX.len()..]).unwrap_or_default();
             if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
                 failure.message = format!("{name}: {path}: {rest}");
-            }
-            let setting = format!("{}: ", option.replace('-', "_"));
-            if let Some(rest) = failure.message.strip_prefix(&setting) {
-                failure.message = format!("{name}: {rest}");
             }
             if self.given.contains(option) {
                 failure.message = failure.message.replace(&name, &format!("--{option}"));
