@@ -3,11 +3,16 @@
 use crate::os::tls::{Roots, TlsSettings};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{fmt, fs};
 
 /// TLS for nodes whose URLs begin with `rediss://`: the roots that their certificates are checked
 /// against, and a certificate of the client's own for servers that require one. Given to
 /// [`Builder::tls`](crate::Builder::tls).
+///
+/// Files are looked at once a second: where one has changed, also by a symbolic link, its content
+/// is used from the next handshake on. Files that cannot be used then, or do not belong together,
+/// change nothing, and are an [event](crate::event::Event::CredentialsFailed).
 ///
 /// Certificates are always checked: the chain, the time, and that they are for the host name or IP
 /// address of the URL or of its parameter [`server_name`](crate::Builder::node). Nothing switches
@@ -55,7 +60,7 @@ impl Tls {
         self
     }
 
-    /// Adds the roots of a file, in PEM. It is read when the client is built, and not again.
+    /// Adds the roots of a file, in PEM. It is read when the client is built, and when it changes.
     #[must_use]
     pub fn roots_file(mut self, path: impl Into<PathBuf>) -> Tls {
         self.roots.push(From::File(path.into()));
@@ -75,7 +80,7 @@ impl Tls {
     }
 
     /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built,
-    /// and not again.
+    /// and when one changes.
     #[must_use]
     pub fn identity_file(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
         self.certificate_file(certificate.into())
@@ -92,6 +97,23 @@ impl Tls {
     pub(crate) fn key_file(mut self, path: PathBuf) -> Tls {
         self.key = Some(From::File(path));
         self
+    }
+
+    /// What shows that a file has changed: for each, when it was written and how long it is. None
+    /// where nothing is in files.
+    pub(crate) fn stamp(&self) -> Option<Vec<Option<(SystemTime, u64)>>> {
+        let all = self.roots.iter().chain(&self.certificate).chain(&self.key);
+        let stamps: Vec<_> = all
+            .filter_map(|from| match from {
+                From::File(path) => Some(path),
+                From::Pem(_) => None,
+            })
+            .map(|path| {
+                let data = fs::metadata(path).ok()?;
+                Some((data.modified().ok()?, data.len()))
+            })
+            .collect();
+        (!stamps.is_empty()).then_some(stamps)
     }
 
     /// Whether there is a certificate without a key, or a key without a certificate.

@@ -308,6 +308,10 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             CredentialsError::Failed,
             "The provider of the program failed: see its own log",
         ),
+        credentials(
+            CredentialsError::BadCertificate,
+            "Write certificate, key and roots that belong together, in PEM; until then, those before are used",
+        ),
         credentials(CredentialsError::Panicked, "Correct the provider"),
         credentials(
             CredentialsError::TimedOut,

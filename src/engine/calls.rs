@@ -3,8 +3,9 @@
 //! All threads of a client share one engine, and with it one ordered connection per node. There is
 //! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
+use super::background_call::BackgroundCall;
 use super::channel_watch::ChannelWatch;
-use super::credentials::CredentialsThread;
+use super::credentials;
 use super::driver::Driver;
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
@@ -81,6 +82,8 @@ impl Stragglers {
 /// The network of one client.
 pub(crate) struct Engine {
     pub(super) driver: Arc<Driver<Nodes>>,
+    /// The thread that looks after certificates, as long as the engine exists.
+    _certificates: Option<BackgroundCall>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
@@ -101,7 +104,7 @@ impl Engine {
         nodes: Vec<(Endpoint, TransportConfig, Quarantine)>,
         node_timeout: Duration,
         clock: Arc<dyn Clock>,
-        config: EngineConfig,
+        mut config: EngineConfig,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let provided: Vec<(NodeId, String)> = nodes
@@ -110,7 +113,8 @@ impl Engine {
             .filter(|(_, (endpoint, ..))| endpoint.handshake().credentials.is_none())
             .map(|(index, (endpoint, ..))| (NodeId::new(index), endpoint.to_string()))
             .collect();
-        let provider = config.provider.clone();
+        let provider = config.provider.take();
+        let renewal = config.renewal.take();
         let connections = nodes
             .into_iter()
             .enumerate()
@@ -128,7 +132,7 @@ impl Engine {
             for (node, address) in provided {
                 let provider = Arc::clone(&provider);
                 let weak = Arc::downgrade(&driver);
-                let thread = CredentialsThread::start(address, provider, move |returned| {
+                let thread = credentials::start(address, provider, move |returned| {
                     if let Some(driver) = weak.upgrade() {
                         driver.enter(|nodes, now| nodes.on_credentials(node, returned, now));
                     }
@@ -136,8 +140,17 @@ impl Engine {
                 driver.enter(|nodes, _| nodes.log_in_by(node, thread));
             }
         }
+        let weak = Arc::downgrade(&driver);
+        let certificates = renewal.map(|renewal| {
+            credentials::watch_certificates(renewal, move |changed| {
+                if let Some(driver) = weak.upgrade() {
+                    driver.enter(|nodes, _| nodes.on_certificates(changed));
+                }
+            })
+        });
         Ok(Engine {
             driver,
+            _certificates: certificates.transpose()?,
             clock,
             node_timeout,
             waker,

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::io;
 
-/// Why a [provider](crate::Builder::credentials) or a
-/// [password file](crate::Builder::password_file) returned nothing that a connection can log in
-/// with. Nothing of the credentials is kept, nor the text of the provider's error.
+/// Why there is nothing that a connection can log in with: what is wrong with the
+/// [provider](crate::Builder::credentials), the [password file](crate::Builder::password_file) or
+/// the files of certificates. Nothing of the credentials is kept, nor the text of the provider's
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CredentialsError {
+    /// The files of TLS have changed, and cannot be used.
+    BadCertificate,
     /// The password is empty.
     Empty,
     /// The provider returned an error.
@@ -29,6 +32,7 @@ pub enum CredentialsError {
 impl fmt::Display for CredentialsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            CredentialsError::BadCertificate => "the files of TLS cannot be used",
             CredentialsError::Empty => "the password is empty",
             CredentialsError::Failed => "the provider returned an error",
             CredentialsError::NotUtf8 => "the password file is not UTF-8",

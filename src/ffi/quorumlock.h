@@ -343,8 +343,8 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
 /* Changes a setting. `name` is that of the environment variable in lower case, and `value` its text:
  *
  *     cacert                 a file of roots, in PEM, that the certificates of "rediss://" nodes are checked against;
- *                            it is read when a client is made, and each call adds one. Default: the roots of the
- *                            system in a build with the feature "tls-native-roots", otherwise none
+ *                            it is read when a client is made and when it changes; each call adds one. Default: the
+ *                            roots of the system in a build with the feature "tls-native-roots", otherwise none
  *     cert, key              files with the certificate of the client and with its private key, in PEM: both or none
  *     drift_factor           "0.01", the default: the part of a time to live by which clocks may differ; a lease is
  *                            shorter by it, and by 2 ms. At least 0, less than 1

@@ -17,4 +17,5 @@ mod nodes;
 mod page;
 mod peer;
 mod records;
+mod renewal;
 mod wire;

@@ -99,6 +99,7 @@ pub(crate) fn open_client(client: usize) -> Client {
         node_timeout,
         events,
         provider: None,
+        renewal: None,
     };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {

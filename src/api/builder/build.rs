@@ -1,6 +1,6 @@
 //! The client of these settings, which are checked first.
 
-use super::transports::transports;
+use super::transports::{renewal, transports};
 use super::{Builder, config};
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::incarnation::{LONGEST_MAX_TTL, Rules};
@@ -39,6 +39,7 @@ impl Builder {
         self.check()?;
         let label = self.checked_label()?;
         let provider = self.provider(&endpoints)?;
+        let renewal = renewal(&self, &endpoints);
         let transports = transports(&self, &endpoints)?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(
@@ -82,6 +83,7 @@ impl Builder {
             rules: Rules::new(self.restart_policy, self.max_ttl),
             node_timeout: self.node_timeout,
             provider,
+            renewal,
             events: report.event_queue(),
         };
         let engine = Engine::new(records, self.node_timeout, clock, config)

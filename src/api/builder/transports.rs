@@ -1,11 +1,12 @@
 //! How the connections to each node are protected: by TLS where its URL requires it.
 
 use super::Builder;
+use crate::engine::credentials::Renewal;
 use crate::events::error::Result;
 use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Endpoint;
 
-/// For each node, in order. Roots are loaded once, and not without a node that needs them.
+/// For each node, in order.
 ///
 /// # Errors
 /// TLS cannot be set up: there are no roots, for example.
@@ -14,7 +15,31 @@ pub(super) fn transports(
     builder: &Builder,
     endpoints: &[Endpoint],
 ) -> Result<Vec<TransportConfig>> {
-    use super::config;
+    targets(&builder.tls, endpoints).map_err(super::config)
+}
+
+/// What returns the same when a file of certificates has changed; nothing where there is none.
+#[cfg(feature = "tls")]
+pub(super) fn renewal(builder: &Builder, endpoints: &[Endpoint]) -> Option<Renewal> {
+    use crate::fault::credentials_error::CredentialsError;
+
+    let tls = builder.tls.clone();
+    let mut before = Some(tls.stamp()?).filter(|_| endpoints.iter().any(Endpoint::is_tls))?;
+    let endpoints = endpoints.to_vec();
+    Some(Box::new(move || {
+        let now = tls.stamp()?;
+        let has_changed = now != before;
+        before = now;
+        has_changed.then(|| targets(&tls, &endpoints).map_err(|_| CredentialsError::BadCertificate))
+    }))
+}
+
+/// Roots are loaded once, and not without a node that needs them.
+#[cfg(feature = "tls")]
+fn targets(
+    tls: &crate::Tls,
+    endpoints: &[Endpoint],
+) -> std::result::Result<Vec<TransportConfig>, String> {
     use crate::protocol::endpoint::Address;
     use std::sync::Arc;
 
@@ -30,10 +55,10 @@ pub(super) fn transports(
         };
         let settings = match &settings {
             Some(settings) => settings,
-            None => settings.insert(builder.tls.settings().map_err(config)?),
+            None => settings.insert(tls.settings()?),
         };
         let target = settings.target(endpoint.server_name().unwrap_or(host));
-        let target = target.map_err(|error| config(format!("node {index}: {error}")))?;
+        let target = target.map_err(|error| format!("node {index}: {error}"))?;
         transports.push(TransportConfig::Tls(Arc::new(target)));
     }
     Ok(transports)
@@ -43,4 +68,10 @@ pub(super) fn transports(
 #[cfg(not(feature = "tls"))]
 pub(super) fn transports(_: &Builder, endpoints: &[Endpoint]) -> Result<Vec<TransportConfig>> {
     Ok(vec![TransportConfig::Plain; endpoints.len()])
+}
+
+/// Nothing is in files.
+#[cfg(not(feature = "tls"))]
+pub(super) fn renewal(_: &Builder, _: &[Endpoint]) -> Option<Renewal> {
+    None
 }

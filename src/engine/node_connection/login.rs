@@ -1,13 +1,15 @@
 //! The credentials of a node, where a provider of the program's returns them.
 
-use crate::engine::credentials::CredentialsThread;
+use crate::engine::background_call::BackgroundCall;
+use crate::engine::credentials::PAUSE;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::credentials::Credentials;
+use std::time::Duration;
 
 /// What the connections to one node log in with.
 pub(in crate::engine) struct Login {
-    thread: CredentialsThread,
+    provider: BackgroundCall,
     /// What the provider has returned last.
     pub(super) latest: Option<Credentials>,
     /// Whether no connection has been made with that.
@@ -30,9 +32,9 @@ pub(super) enum Use {
 }
 
 impl Login {
-    pub(in crate::engine) fn new(thread: CredentialsThread) -> Login {
+    pub(in crate::engine) fn new(provider: BackgroundCall) -> Login {
         Login {
-            thread,
+            provider,
             latest: None,
             is_unused: false,
             is_awaited: false,
@@ -46,7 +48,7 @@ impl Login {
         let is_known = std::mem::take(&mut self.is_unused);
         self.is_awaited = !is_known;
         if !is_known {
-            self.thread.ask();
+            self.provider.ask_after(Duration::ZERO);
         }
         is_known
     }
@@ -54,7 +56,7 @@ impl Login {
     /// The server has refused to replace the credentials.
     pub(in crate::engine) fn refused(&mut self) {
         self.is_refused = true;
-        self.thread.ask_later();
+        self.provider.ask_after(PAUSE);
     }
 
     /// Takes what the provider has returned. After an error, those before count as long as the
@@ -95,13 +97,10 @@ impl Login {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
-    /// One whose provider is never called.
+    /// One whose provider returns nothing by itself.
     fn login() -> Login {
-        let provider = Arc::new(|_: &str| Err("unused".into()));
-        let thread = CredentialsThread::start(String::new(), provider, |_| ());
-        Login::new(thread.unwrap())
+        Login::new(BackgroundCall::start("test", || None).unwrap())
     }
 
     fn credentials(password: &str) -> Result<Credentials, CredentialsError> {

@@ -24,7 +24,8 @@ pub(super) mod submission;
 pub(super) mod subscribers;
 mod vote_filter;
 
-use super::credentials::{CredentialsThread, Provider};
+use super::background_call::BackgroundCall;
+use super::credentials::{Provider, Renewal};
 use super::node_connection::login::Login;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
@@ -38,6 +39,7 @@ use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
+use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::credentials::Credentials;
@@ -95,6 +97,8 @@ pub(crate) struct EngineConfig {
     pub(crate) node_timeout: Duration,
     /// What nodes are logged in with whose URLs contain no password, if the program decides it.
     pub(crate) provider: Option<Provider>,
+    /// Where certificates are in files: what is to be used from now on.
+    pub(crate) renewal: Option<Renewal>,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -228,8 +232,8 @@ impl Nodes {
     }
 
     /// Has connections to a node log in with what a provider returns.
-    pub(super) fn log_in_by(&mut self, node: NodeId, thread: CredentialsThread) {
-        self.node_mut(node).link.login = Some(Login::new(thread));
+    pub(super) fn log_in_by(&mut self, node: NodeId, provider: BackgroundCall) {
+        self.node_mut(node).link.login = Some(Login::new(provider));
     }
 
     /// The provider of a node's credentials has returned.
@@ -253,6 +257,28 @@ impl Nodes {
         self.poll.note_change(true);
         if self.node(node).is_open() {
             self.commands.unsent.insert(node);
+        }
+    }
+
+    /// Certificates have changed. Connections are protected by them from the next handshake on.
+    pub(super) fn on_certificates(
+        &mut self,
+        changed: Result<Vec<TransportConfig>, CredentialsError>,
+    ) {
+        match changed {
+            Ok(transports) => {
+                for (connection, transport) in self.connections.iter_mut().zip(transports) {
+                    connection.link.transport = transport;
+                }
+            }
+            Err(error) => {
+                let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
+                for node in self.nodes() {
+                    if !matches!(self.node(node).link.transport, TransportConfig::Plain) {
+                        self.report_credentials(node, fault);
+                    }
+                }
+            }
         }
     }
 

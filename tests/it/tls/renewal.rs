@@ -1,0 +1,99 @@
+//! Certificates in files that change while a client uses them.
+
+use super::certificates::{Authority, Particulars};
+use crate::support::capable::has_tls;
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::event::Event;
+use quorumlock::{Cause, Redlock};
+use std::fs;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(20);
+/// Files are looked at once a second. On a busy machine a look may be late.
+const LOOKED: Duration = Duration::from_millis(2500);
+
+#[test]
+fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
+    if !has_tls() {
+        return;
+    }
+    let [ours, foreign] = [(); 2].map(|()| Authority::new());
+    for authority in [&ours, &foreign] {
+        authority.issue("node", Particulars::default());
+        authority.issue("client", Particulars::default());
+    }
+    let servers: Vec<Server> = (0..3)
+        .map(|_| {
+            let plan = ours.plan("node");
+            plan.arguments(&["--tls-auth-clients", "optional"])
+                .start()
+                .unwrap()
+        })
+        .collect();
+    let [certificate, key] = ["used.crt", "used.key"].map(|name| ours.path(name));
+    let present = |authority: &Authority| {
+        fs::write(&certificate, authority.read("client.crt")).unwrap();
+        fs::write(&key, authority.read("client.key")).unwrap();
+    };
+    present(&ours);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let redlock = Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .tls(ours.roots().identity_file(&certificate, &key))
+        .node_timeout(Duration::from_secs(1))
+        .observer(move |event| {
+            if matches!(event, Event::CredentialsFailed { .. }) {
+                seen.lock().unwrap().push(event.to_string());
+            }
+        })
+        .build()
+        .unwrap();
+    let mutex = redlock.mutex("orders/42");
+    let locks = || mutex.try_lock().map(|guard| guard.is_some());
+    assert!(locks().unwrap());
+
+    // Open connections stay as they are.
+    present(&foreign);
+    thread::sleep(LOOKED);
+    assert!(locks().unwrap());
+    let cut = |server: &Server| {
+        let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+        server.command(&kill).unwrap();
+    };
+    servers.iter().for_each(cut);
+    let refused = locks().unwrap_err();
+    let is_alert = |cause| matches!(cause, Cause::Tls(_));
+    let causes = refused.causes().iter().map(|fault| fault.cause());
+    assert!(
+        causes.clone().count() > 0 && causes.clone().all(is_alert),
+        "{refused}"
+    );
+
+    present(&ours);
+    assert!(eventually(LONG, || locks().is_ok_and(|is_held| is_held)));
+
+    // What cannot be used changes nothing, and is told once.
+    fs::write(&key, "hunter2").unwrap();
+    let is_told = || {
+        let _ = locks();
+        events
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|event| event.contains("the files of TLS"))
+            .count()
+            > 0
+    };
+    assert!(eventually(LONG, is_told), "{:?}", events.lock().unwrap());
+    servers.iter().for_each(cut);
+    assert!(eventually(LONG, || locks().is_ok_and(|is_held| is_held)));
+    let told = events.lock().unwrap().clone();
+    assert!(
+        told.iter().all(|event| !event.contains("hunter2")),
+        "{told:?}"
+    );
+}
