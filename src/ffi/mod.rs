@@ -53,6 +53,7 @@ mod no_unload;
 mod nodes;
 mod observer;
 mod owner;
+mod provider;
 mod secret;
 mod semaphore;
 mod text;

@@ -3,8 +3,9 @@
  *
  * All nodes are asked at once, and the answer is given as soon as a majority has decided. A lock is a lease: it ends
  * when its guard is unlocked or freed, or with its time to live. Nothing here needs an event loop. The library starts
- * a thread for locks that are extended automatically or watched for their loss, one for each client, and short-lived
- * ones to resolve host names and to send releases that are left.
+ * a thread for locks that are extended automatically or watched for their loss, one for each client, one for each node
+ * with a provider or a password file, one for files of certificates, and short-lived ones to resolve host names and to
+ * send releases that are left.
  *
  *     quorumlock_config -> quorumlock_client -> quorumlock_mutex -> quorumlock_guard -> quorumlock_lease
  *      nodes, settings      connections          one resource        a held lock         a lock to hand over
@@ -406,11 +407,33 @@ quorumlock_result quorumlock_config_set_tls_roots_pem(quorumlock_config *config,
 quorumlock_result quorumlock_config_set_tls_identity_pem(
     quorumlock_config *config, const char *certificate, size_t certificate_length, const char *key, size_t key_length);
 
-/* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */
-typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *event);
-
 /* Releases what was given as userdata. May be called on any thread. */
 typedef void (*quorumlock_release)(void *userdata);
+
+/* What a provider sets by quorumlock_login_set. Lasts until the provider returns. */
+typedef struct quorumlock_login quorumlock_login;
+
+/* Sets what to log in with. `user` may be NULL: then it is the user of the URL, or the default user. After
+ * refresh_after_ms the provider is called again, and the open connection logs in anew; with 0 it is called for the next
+ * connection. The texts are yours, and are read during this call only. */
+quorumlock_result quorumlock_login_set(
+    quorumlock_login *login, const char *user, size_t user_length, const char *password, size_t password_length,
+    uint64_t refresh_after_ms);
+
+/* Finds what to log in to a node with, and sets it in `login`. `node` is the address, such as "10.0.0.1:6379". Returns
+ * 0 if it has; after any other number, what was set before is used as long as the server accepts it. */
+typedef int (*quorumlock_provider)(void *userdata, quorumlock_str node, quorumlock_login *login);
+
+/* Has the clients that are made of the configuration from now on ask a provider for the credentials of nodes whose URLs
+ * contain no password. It is called before each connection, on a thread of the library's for each node: it may block,
+ * and no lock waits for it where a connection is open. A failure is QUORUMLOCK_EVENT_CREDENTIALS_FAILED, and it is
+ * called again after a second. It replaces an earlier provider and "password_file". `userdata` and `release` are as in
+ * quorumlock_config_add_observer. quorumlock_client_free does not wait for a provider that blocks. */
+quorumlock_result quorumlock_config_set_provider(
+    quorumlock_config *config, quorumlock_provider provider, void *userdata, quorumlock_release release);
+
+/* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */
+typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *event);
 
 /* Adds an observer to the clients that are made of the configuration from now on. Each event goes to all observers of a
  * client, in the order in which they were added. `userdata` is handed to it unchanged, on any thread, and may be NULL.

@@ -38,6 +38,14 @@ impl Bytes {
     pub(super) fn text(&self, length: usize, argument: &str) -> Result<&str> {
         read(self.0, length, argument)
     }
+
+    /// None for NULL.
+    pub(super) fn optional_text(&self, length: usize, argument: &str) -> Result<Option<&str>> {
+        if self.0.is_null() {
+            return Ok(None);
+        }
+        self.text(length, argument).map(Some)
+    }
 }
 
 /// A text that C keeps for the time of a call.

@@ -25,6 +25,15 @@ static void on_write(void *userdata, const char *data, size_t length)
     CHECK(!"written");
 }
 
+static int provide(void *userdata, quorumlock_str node, quorumlock_login *login)
+{
+    (void)userdata;
+    (void)node;
+    (void)login;
+    CHECK(!"provided");
+    return 1;
+}
+
 /* An error that says this, and is freed. */
 static void is_told(quorumlock_error **error, const char *message)
 {

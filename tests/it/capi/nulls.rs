@@ -18,7 +18,7 @@ struct Function {
 }
 
 /// Where NULL is allowed, whatever the function.
-const OPTIONAL: [&str; 5] = ["cancel", "error", "owner", "release", "userdata"];
+const OPTIONAL: [&str; 6] = ["cancel", "error", "owner", "release", "user", "userdata"];
 
 #[test]
 #[allow(clippy::print_stdout)]
@@ -96,7 +96,8 @@ fn value(kind: &str, name: &str) -> String {
         "quorumlock_lost" => "on_lost".into(),
         "quorumlock_write" => "on_write".into(),
         "int *" => "&number".into(),
-        "quorumlock_fault *" | "quorumlock_event *" => "NULL".into(),
+        "quorumlock_fault *" | "quorumlock_event *" | "quorumlock_login *" => "NULL".into(),
+        "quorumlock_provider" => "provide".into(),
         "quorumlock_error **" => "&error".into(),
         kind if kind.ends_with("**") => format!("&out_{name}"),
         kind => kind
@@ -116,7 +117,12 @@ fn program(functions: &[Function]) -> (String, usize) {
             name,
             parameters,
         } = function;
-        let callbacks = ["quorumlock_observer", "quorumlock_lost", "quorumlock_write"];
+        let callbacks = [
+            "quorumlock_lost",
+            "quorumlock_observer",
+            "quorumlock_provider",
+            "quorumlock_write",
+        ];
         let is_pointer = |kind: &str| kind.ends_with('*') || callbacks.contains(&kind);
         for (at, (kind, parameter)) in parameters.iter().enumerate() {
             if !is_pointer(kind) || OPTIONAL.contains(&parameter.as_str()) && !is_alone(function) {

@@ -1,9 +1,10 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with
 //! sanitizers.
 //!
-//! What each does is described at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`,
-//! `read_write.c`, `fair.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the
-//! header states, and a library that is closed stays in memory; there, leaks are not looked for.
+//! What each does is described at its top: `misuse.c`, `credentials.c`, `reentrant.c`, `sets.c`,
+//! `permits.c`, `read_write.c`, `fair.c`, `host.c`, `loader.c`. A child of `fork` leaves memory
+//! behind, as the header states, and a library that is closed stays in memory; there, leaks are not
+//! looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::clients::{SOON, builder, client, take};
@@ -70,6 +71,28 @@ fn calls_in_any_order_give_what_is_promised() {
             ),
             &[],
         );
+    }
+}
+
+#[test]
+fn a_provider_finds_the_credentials_of_each_node() {
+    if !crate::support::capable::has_users() {
+        return;
+    }
+    let program = compile("credentials", "tests/it/capi/credentials.c", &["-std=c99"]);
+    for valgrind in [&[][..], &STRICT] {
+        let servers = Server::several(3).unwrap();
+        for server in &servers {
+            let user = ["ACL", "SETUSER", "app", "on", ">one", "~*", "&*", "+@all"];
+            server.command(&user).unwrap();
+        }
+        let mut command = command(&program, valgrind);
+        command
+            .args(servers.iter().map(Server::url))
+            .stdin(Stdio::null());
+        let ending = Running::start(&mut command).end(LIMIT);
+        assert_eq!(ending.errors, "");
+        assert_eq!(ending.success(), "all kept\n");
     }
 }
 

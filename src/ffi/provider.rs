@@ -1,0 +1,72 @@
+//! Credentials that a function of a C program finds.
+
+use super::boundary::call;
+use super::code::Code;
+use super::config::ConfigHandle;
+use super::failure::{Failure, Result};
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::handle::{Borrowed, View};
+use super::text::{Bytes, Str};
+use super::userdata::{ReleaseFn, Userdata};
+use crate::Credentials;
+use std::error::Error;
+use std::ffi::{c_int, c_void};
+use std::time::Duration;
+
+/// `quorumlock_login`: what the function has set, if anything.
+pub(super) struct LoginObject(ForkSafeMutex<Option<Credentials>>);
+
+/// `quorumlock_provider`.
+type ProviderFn = extern "C" fn(*mut c_void, Str, *const LoginObject) -> c_int;
+
+/// What the function has set for a node.
+fn provided(function: ProviderFn, userdata: &Userdata, node: &str) -> Result<Option<Credentials>> {
+    let login = LoginObject(ForkSafeMutex::new(None)?);
+    let number = function(userdata.pointer(), Str::of(node), &raw const login);
+    let credentials = login.0.lock()?.take();
+    Ok(credentials.filter(|_| number == 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_login_set(
+    login: View<LoginObject>,
+    user: Bytes,
+    user_length: usize,
+    password: Bytes,
+    password_length: usize,
+    refresh_after_ms: u64,
+) -> Code {
+    call(|| {
+        let login = login.get().ok_or_else(|| Failure::null("login"))?;
+        let password = password.text(password_length, "password")?;
+        let mut credentials = Credentials::new(password);
+        if let Some(user) = user.optional_text(user_length, "user")? {
+            credentials = credentials.user(user);
+        }
+        if refresh_after_ms > 0 {
+            credentials = credentials.refresh_after(Duration::from_millis(refresh_after_ms));
+        }
+        *login.0.lock()? = Some(credentials);
+        Ok(Code::Ok)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_provider(
+    config: Borrowed<ConfigHandle>,
+    provider: Option<ProviderFn>,
+    userdata: *mut c_void,
+    release: ReleaseFn,
+) -> Code {
+    call(|| {
+        // Owned from here on: it is released also if this fails.
+        let userdata = Userdata::new(userdata, release);
+        let config = config.required("config")?;
+        let function = provider.ok_or_else(|| Failure::null("provider"))?;
+        let provider = move |node: &str| {
+            let provided = provided(function, &userdata, node).ok().flatten();
+            provided.ok_or_else(|| Box::<dyn Error + Send + Sync>::from("nothing is set"))
+        };
+        config.change(|builder| Ok(builder.credentials(provider)))
+    })
+}
