@@ -1,5 +1,6 @@
 //! The credentials of a node, where a provider of the program's returns them.
 
+use crate::algorithm::time::Timestamp;
 use crate::engine::background_call::BackgroundCall;
 use crate::engine::credentials::PAUSE;
 use crate::fault::credentials_error::CredentialsError;
@@ -7,13 +8,18 @@ use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::credentials::Credentials;
 use std::time::Duration;
 
+/// How long what was returned too late for one connection is good for the next one.
+const FRESH: Duration = Duration::from_secs(10);
+
 /// What the connections to one node log in with.
 pub(in crate::engine) struct Login {
     provider: BackgroundCall,
     /// What the provider has returned last.
     pub(super) latest: Option<Credentials>,
-    /// Whether no connection has been made with that.
-    is_unused: bool,
+    /// Since when a connection has asked in vain for what the provider returned later.
+    unused_since: Option<Timestamp>,
+    /// Whether a connection has asked the provider, which has not returned since.
+    is_asked: bool,
     /// Whether the present connection waits for the provider.
     pub(super) is_awaited: bool,
     /// Whether the server has refused to log in with the latest.
@@ -36,7 +42,8 @@ impl Login {
         Login {
             provider,
             latest: None,
-            is_unused: false,
+            unused_since: None,
+            is_asked: false,
             is_awaited: false,
             is_refused: false,
         }
@@ -44,10 +51,12 @@ impl Login {
 
     /// A connection begins. Returns whether it can be made at once: a provider that takes longer
     /// than a connection may is not asked in vain.
-    pub(super) fn begin(&mut self) -> bool {
-        let is_known = std::mem::take(&mut self.is_unused);
+    pub(super) fn begin(&mut self, now: Timestamp) -> bool {
+        let unused = self.unused_since.take();
+        let is_known = unused.is_some_and(|since| now.since(since) <= FRESH);
         self.is_awaited = !is_known;
         if !is_known {
+            self.is_asked = true;
             self.provider.ask_after(Duration::ZERO);
         }
         is_known
@@ -68,7 +77,9 @@ impl Login {
         &mut self,
         returned: Result<Credentials, CredentialsError>,
         is_closed: bool,
+        now: Timestamp,
     ) -> Result<Use, Fault> {
+        let is_asked = std::mem::take(&mut self.is_asked);
         let is_awaited = std::mem::take(&mut self.is_awaited);
         let is_replaced = match returned {
             Ok(credentials) => {
@@ -78,7 +89,7 @@ impl Login {
                         .as_ref()
                         .is_some_and(|latest| latest.are_as(&credentials));
                 self.latest = Some(credentials);
-                self.is_unused = is_closed;
+                self.unused_since = Some(now).filter(|_| is_closed && is_asked);
                 !is_same && !is_closed
             }
             Err(error) if is_awaited && self.latest.is_none() => {
@@ -98,6 +109,8 @@ impl Login {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp::ORIGIN;
+
     /// One whose provider returns nothing by itself.
     fn login() -> Login {
         Login::new(BackgroundCall::start("test", || None).unwrap())
@@ -110,25 +123,36 @@ mod tests {
     #[test]
     fn a_connection_waits_for_its_credentials_and_an_open_one_replaces_them() {
         let mut login = login();
-        assert!(!login.begin() && login.is_awaited);
-        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Begin));
-        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Keep));
-        assert_eq!(login.learn(credentials("b"), false), Ok(Use::Replace));
+        assert!(!login.begin(NOW) && login.is_awaited);
+        assert_eq!(login.learn(credentials("a"), false, NOW), Ok(Use::Begin));
+        assert_eq!(login.learn(credentials("a"), false, NOW), Ok(Use::Keep));
+        assert_eq!(login.learn(credentials("b"), false, NOW), Ok(Use::Replace));
         login.refused();
         assert_eq!(
-            login.learn(credentials("b"), false),
+            login.learn(credentials("b"), false, NOW),
             Ok(Use::Replace),
             "again"
         );
-        assert_eq!(login.learn(credentials("b"), false), Ok(Use::Keep));
+        assert_eq!(login.learn(credentials("b"), false, NOW), Ok(Use::Keep));
     }
 
     #[test]
     fn what_comes_too_late_is_for_the_next_connection() {
         let mut login = login();
-        assert_eq!(login.learn(credentials("a"), true), Ok(Use::Keep));
-        assert!(login.begin() && !login.is_awaited, "at once");
-        assert!(!login.begin(), "and once");
+        let mut is_late = |late: Duration| {
+            assert!(!login.begin(NOW), "it is asked");
+            login.is_awaited = false; // closed
+            assert_eq!(login.learn(credentials("a"), true, NOW), Ok(Use::Keep));
+            let waits = !login.begin(NOW.after(late));
+            login.is_awaited = false;
+            waits
+        };
+        assert!(!is_late(FRESH), "at once");
+        assert!(is_late(FRESH + Duration::from_millis(1)));
+        // What was returned for no connection is not what the next one asks for.
+        assert_eq!(login.learn(credentials("a"), true, NOW), Ok(Use::Keep));
+        assert_eq!(login.learn(credentials("b"), true, NOW), Ok(Use::Keep));
+        assert!(!login.begin(NOW));
     }
 
     #[test]
@@ -139,13 +163,13 @@ mod tests {
             Phase::Handshake,
             Cause::Credentials(CredentialsError::Failed),
         );
-        assert!(!login.begin());
-        assert_eq!(login.learn(failed(), false), Err(fault));
-        assert!(!login.begin());
-        assert_eq!(login.learn(credentials("a"), false), Ok(Use::Begin));
-        assert_eq!(login.learn(failed(), false), Ok(Use::Keep));
-        assert!(!login.begin());
-        assert_eq!(login.learn(failed(), false), Ok(Use::Begin));
+        assert!(!login.begin(NOW));
+        assert_eq!(login.learn(failed(), false, NOW), Err(fault));
+        assert!(!login.begin(NOW));
+        assert_eq!(login.learn(credentials("a"), false, NOW), Ok(Use::Begin));
+        assert_eq!(login.learn(failed(), false, NOW), Ok(Use::Keep));
+        assert!(!login.begin(NOW));
+        assert_eq!(login.learn(failed(), false, NOW), Ok(Use::Begin));
         assert!(login.latest.is_some_and(|latest| latest.password() == "a"));
     }
 }

@@ -43,7 +43,7 @@ use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::backlog::{Backlog, SOFT_LIMIT};
 use crate::protocol::session::{Command, HandshakeState, Log, Session};
 use link::Link;
-use login::{Login, Use};
+use login::Use;
 use pending::PendingReleases;
 use probing::Probing;
 use std::io;
@@ -227,7 +227,7 @@ impl NodeConnection {
         self.session = Session::open(self.link.endpoint.handshake(), now);
         self.session.latency = latency;
         self.pending.reconnected();
-        match self.link.login.as_mut().map(Login::begin) {
+        match self.link.login.as_mut().map(|login| login.begin(now)) {
             Some(false) => {
                 self.link.prepare(now);
                 Ok(())
@@ -237,8 +237,7 @@ impl NodeConnection {
         }
     }
 
-    /// Takes what the provider of the credentials has returned. True when they replace others, with
-    /// which a connection is open or being made.
+    /// Takes what the provider of the credentials has returned.
     ///
     /// # Errors
     /// The connection waited for this, and cannot be made. It must be
@@ -247,27 +246,26 @@ impl NodeConnection {
         &mut self,
         returned: Result<Credentials, CredentialsError>,
         now: Timestamp,
-    ) -> Result<bool, Fault> {
+    ) -> Result<(), Fault> {
         let is_closed = self.is_closed();
         let Some(login) = &mut self.link.login else {
-            return Ok(false);
+            return Ok(());
         };
         let user = self.link.endpoint.user();
         let returned = returned.map(|credentials| credentials.or_user(user));
-        match login.learn(returned, is_closed)? {
+        match login.learn(returned, is_closed, now)? {
             Use::Begin => {
                 self.open_logged_in(now)?;
                 self.advance(now)?;
-                Ok(false)
             }
             Use::Replace => {
                 if let Some(credentials) = self.link.credentials() {
                     self.session.log_in_again(credentials, now);
                 }
-                Ok(true)
             }
-            Use::Keep => Ok(false),
+            Use::Keep => {}
         }
+        Ok(())
     }
 
     /// Begins to connect, with credentials of the provider.

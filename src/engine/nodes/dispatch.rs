@@ -155,6 +155,7 @@ impl Nodes {
             }
             SessionEvent::MemoryKnown => self.filter(node).on_memory_known(),
             SessionEvent::Noted => self.on_noted(node, now),
+            SessionEvent::LoggedInAnew => self.on_logged_in_anew(node),
             SessionEvent::LogInRefused(fault) => self.on_login_refused(node, *fault),
             SessionEvent::Rejected(fault) => {
                 self.filter(node).on_rejected(*fault, now);

@@ -247,12 +247,8 @@ impl Nodes {
             let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
             self.report_credentials(node, fault);
         }
-        let is_replaced = match self.apart(node).on_credentials(returned, now) {
-            Ok(is_replaced) => is_replaced,
-            Err(fault) => return self.lose(node, fault, now),
-        };
-        if is_replaced {
-            self.subscribers.close(NodeSet::only(node), &mut self.poll);
+        if let Err(fault) = self.apart(node).on_credentials(returned, now) {
+            return self.lose(node, fault, now);
         }
         self.poll.note_change(true);
         if self.node(node).is_open() {
@@ -280,6 +276,11 @@ impl Nodes {
                 }
             }
         }
+    }
+
+    /// The server has accepted new credentials. A connection that is subscribed cannot log in anew.
+    fn on_logged_in_anew(&mut self, node: NodeId) {
+        self.subscribers.close(NodeSet::only(node), &mut self.poll);
     }
 
     /// The server has refused credentials that were to replace others.

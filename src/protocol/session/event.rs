@@ -28,6 +28,8 @@ pub enum SessionEvent {
     /// The node was to store a note: the [`identity`](super::Session::identity) has what it
     /// remembers now.
     Noted,
+    /// The server has accepted credentials that replace others.
+    LoggedInAnew,
     /// The server has refused credentials that were to replace others, and those stay.
     LogInRefused(Fault),
     /// The handshake was refused, or the server has become a replica; no vote on this connection

@@ -267,6 +267,7 @@ impl Session {
                         self.looks.failed(fault);
                         None
                     }
+                    None if part == Part::Auth => Some(SessionEvent::LoggedInAnew),
                     None => self.peer.on_answer(part, None),
                 },
                 &Request::Operation(sent) => {

@@ -30,7 +30,7 @@ fn credentials_that_are_known_late_go_out_first() {
 fn an_accepted_session_logs_in_anew_by_one_more_reply() {
     let wrong = Fault::new(Phase::Handshake, Cause::Auth);
     for (reply, expected) in [
-        ("+OK\r\n", vec![]),
+        ("+OK\r\n", vec![Event::LoggedInAnew]),
         ("-WRONGPASS no\r\n", vec![Event::LogInRefused(wrong)]),
     ] {
         let mut session = member(INFO);
