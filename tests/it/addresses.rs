@@ -10,8 +10,10 @@ use crate::support::process::{alone_with, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome};
-use std::path::Path;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io, thread};
 
 /// The same server as `localhost`.
 fn by_name(server: &Server) -> String {
@@ -128,6 +130,81 @@ fn a_name_is_looked_up() {
     let mutex = long_lock(&client_of(servers.iter().map(by_name)), "k");
     for _ in 0..10 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    }
+}
+
+/// A name that leads to another server, as after a fail-over; while the server before is still
+/// there, and when the resolver hangs or fails.
+#[test]
+fn a_name_is_looked_up_again_for_each_connection() {
+    const NAME: &str = "addresses::a_name_is_looked_up_again_for_each_connection";
+    const VARIABLE: &str = "QUORUMLOCK_TEST_RESOLVER";
+    let file = std::env::var_os(VARIABLE).map_or_else(
+        || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("names.{}", std::process::id())),
+        PathBuf::from,
+    );
+    let library = preload::library("addresses/resolver.c");
+    let variables = [(preload::VARIABLE, &*library), (VARIABLE, &*file)];
+    alone_with(NAME, &variables, || {
+        let leads_to = |answer: &str| fs::write(&file, answer).unwrap();
+        let [old, new] = [(); 2].map(|()| Server::start().unwrap());
+        let port = old.port();
+        // The new server has the same port at another address.
+        let listener = TcpListener::bind(("127.0.0.2", port)).unwrap();
+        let target = new.address();
+        thread::spawn(move || {
+            listener
+                .incoming()
+                .for_each(|stream| pass_on(stream, &target))
+        });
+        leads_to("127.0.0.1");
+        let redlock = Redlock::builder()
+            .node(format!("redis://node.test:{port}"))
+            .node_timeout(Duration::from_millis(500))
+            // The new server does not vote for so long.
+            .max_ttl(Duration::from_millis(300))
+            .build()
+            .unwrap();
+        let mutex = redlock.mutex("k");
+        let is_on = |server: &Server| {
+            let Ok(Some(guard)) = mutex.try_lock() else {
+                return false;
+            };
+            let is_here = value(server, "k").is_some();
+            drop(guard);
+            is_here
+        };
+        let cut = |server: &Server| {
+            let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+            server.command(&kill).unwrap();
+        };
+        assert!(eventually(SOON, || is_on(&old)));
+        leads_to("127.0.0.2");
+        assert!(is_on(&old), "an open connection stays");
+        cut(&old);
+        assert!(eventually(SOON, || is_on(&new)));
+        assert!(!is_on(&old));
+        for answer in ["fail", "hang"] {
+            leads_to(answer);
+            cut(&new);
+            assert!(eventually(SOON, || is_on(&new)), "{answer}");
+        }
+        fs::remove_file(&file).unwrap();
+    });
+}
+
+/// Lets bytes flow between a connection and a server.
+fn pass_on(stream: io::Result<TcpStream>, target: &str) {
+    let client = stream.unwrap();
+    let server = TcpStream::connect(target).unwrap();
+    for (mut from, mut to) in [
+        (client.try_clone().unwrap(), server.try_clone().unwrap()),
+        (server, client),
+    ] {
+        thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        });
     }
 }
 

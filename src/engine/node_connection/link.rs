@@ -78,11 +78,12 @@ impl Link {
     /// It failed at once.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.opened_at = now;
+        // What an earlier connection did not wait for is as old as that.
+        self.take_resolved();
         match self.endpoint.address() {
             Address::Unix(path) => self.race.learn([Place::Unix(path.clone())]),
             Address::Tcp(host, port) => match resolve::literal(host, *port) {
                 Some(address) => self.race.learn([Place::Tcp(address)]),
-                None if self.race.first().is_some() => {}
                 None => {
                     if self.resolution.is_none() {
                         let resolution = Resolution::begin(host, *port, Arc::clone(&self.waker));
@@ -98,17 +99,34 @@ impl Link {
         self.race(now)
     }
 
-    /// Goes on to connect when the host name has been looked up.
+    /// Goes on to connect when the host name has been looked up. Addresses that are known from an
+    /// earlier time do not wait for a resolver that hangs or fails.
     pub(in crate::engine) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else {
+        let is_resolving = matches!(self.socket, SocketState::Resolving);
+        if !is_resolving || self.resolution.is_none() {
             return Ok(());
-        };
-        let Some(addresses) = resolution.answer() else {
-            return Ok(());
+        }
+        if self.take_resolved() || self.race.first().is_some() && now >= self.resolved_by() {
+            return self.race(now);
+        }
+        Ok(())
+    }
+
+    /// Takes what the look-up has found, if it is over. A failed one leaves what is known.
+    fn take_resolved(&mut self) -> bool {
+        let Some(addresses) = self.resolution.as_ref().and_then(Resolution::answer) else {
+            return false;
         };
         self.resolution = None;
-        self.race.learn(addresses.into_iter().map(Place::Tcp));
-        self.race(now)
+        if !addresses.is_empty() || self.race.first().is_none() {
+            self.race.learn(addresses.into_iter().map(Place::Tcp));
+        }
+        true
+    }
+
+    /// Until when known addresses wait for others.
+    fn resolved_by(&self) -> Timestamp {
+        self.opened_at.after(self.time / 2)
     }
 
     /// Takes a connection that is being made as far as it goes without waiting. True when it is
@@ -132,10 +150,12 @@ impl Link {
     /// When to [`advance`](Link::advance) it though the stream is not ready: another address may
     /// have to be tried.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        if let SocketState::Connecting(_) = self.socket {
-            self.race.due(now)
-        } else {
-            Timestamp::NEVER
+        match self.socket {
+            SocketState::Connecting(_) => self.race.due(now),
+            SocketState::Resolving if self.resolution.is_some() && self.race.first().is_some() => {
+                self.resolved_by()
+            }
+            _ => Timestamp::NEVER,
         }
     }
 

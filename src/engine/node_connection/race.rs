@@ -98,9 +98,12 @@ impl<S: Attempt> Race<S> {
         self.places.front()
     }
 
-    /// Takes what a name leads to.
+    /// Takes what a name leads to. Places that are known keep their order.
     pub(super) fn learn(&mut self, places: impl IntoIterator<Item = Place>) {
-        self.places = places.into_iter().collect();
+        let mut found: Vec<Place> = places.into_iter().collect();
+        let rank = |place: &Place| self.places.iter().position(|known| known == place);
+        found.sort_by_key(|place| rank(place).unwrap_or(usize::MAX));
+        self.places = found.into();
     }
 
     /// Begins to connect to the addresses that are known. They share `time`; if they are many, each
