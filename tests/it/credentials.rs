@@ -112,6 +112,15 @@ fn wait_for_logins(servers: &[Server], count: &AtomicUsize) {
     assert!(eventually(LONG, || count.load(Ordering::Relaxed) >= before + calls));
 }
 
+/// Ends the threads that look at this.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn passwords_rotate_while_locks_are_held_and_taken() {
     let Some(servers) = servers("p0") else { return };
@@ -151,6 +160,8 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
     let is_over = AtomicBool::new(false);
     let pairs = AtomicUsize::new(0);
     thread::scope(|scope| {
+        // Also where a check below fails.
+        let _ends = Ends(&is_over);
         for number in 0..8 {
             let mutex = redlock
                 .mutex(format!("taken/{}", number / 2))
@@ -184,7 +195,6 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
             }
             old = new;
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     held.ensure(Duration::from_millis(1)).unwrap();
     assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
