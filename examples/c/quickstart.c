@@ -82,14 +82,14 @@ int main(int count, char **urls)
     if (result != QUORUMLOCK_OK) {
         return failed("client", error);
     }
-    result = quorumlock_mutex_new(client, "orders/42", strlen("orders/42"), &mutex);
+    result = quorumlock_client_mutex(client, "orders/42", strlen("orders/42"), QUORUMLOCK_LOCK_PLAIN, &mutex);
     if (result != QUORUMLOCK_OK) {
         quorumlock_client_free(client);
         return 2;
     }
     quorumlock_mutex_set_ttl_ms(mutex, 5000);
 
-    result = quorumlock_mutex_lock_timeout(mutex, 1000, NULL, &guard, &error);
+    result = quorumlock_mutex_lock(mutex, 1000, NULL, &guard, &error);
     if (result == QUORUMLOCK_OK) {
         status = work(guard);
         result = quorumlock_guard_unlock(guard, &error);

@@ -11,8 +11,8 @@ try {
         config.add_node(arguments[index]);
     }
     quorumlock::client client(config.set("node_timeout", "1s"));
-    quorumlock::mutex order(client, "orders/42");
-    order.ttl(std::chrono::seconds(5)).watchdog().fenced();
+    quorumlock::mutex order(client, "orders/42", QUORUMLOCK_LOCK_FENCED);
+    order.ttl(std::chrono::seconds(5)).watchdog();
 
     auto guard = order.try_lock_for(std::chrono::seconds(1));
     if (!guard) {

@@ -180,6 +180,15 @@ private:
 
 using observer = std::function<void(const event &)>;
 
+// What to log in with. Without a user, it is that of the URL or the default one. After `refresh_after` the provider is
+// called again; with 0, for the next connection.
+struct credentials {
+    std::optional<std::string> user;
+    std::string password;
+    milliseconds refresh_after { 0 };
+};
+using provider = std::function<credentials(std::string_view node)>;
+
 // What the library is given to call. Each owns what it calls, and deletes it when the library gives it back.
 extern "C" {
 inline void quorumlock_hpp_observe(void *userdata, const quorumlock_event *happened)
@@ -190,6 +199,18 @@ inline void quorumlock_hpp_observe(void *userdata, const quorumlock_event *happe
     }
 }
 inline void quorumlock_hpp_forget_observer(void *userdata) { delete static_cast<observer *>(userdata); }
+inline int quorumlock_hpp_provide(void *userdata, quorumlock_str node, quorumlock_login *login)
+{
+    try {
+        auto found = (*static_cast<provider *>(userdata))(std::string_view(node.data, node.length));
+        auto user = found.user ? std::string_view(*found.user) : std::string_view();
+        return quorumlock_login_set(login, user.data(), user.size(), found.password.data(), found.password.size(),
+            detail::count(found.refresh_after));
+    } catch (...) {
+        return -1;
+    }
+}
+inline void quorumlock_hpp_forget_provider(void *userdata) { delete static_cast<provider *>(userdata); }
 inline void quorumlock_hpp_lost(void *userdata)
 {
     try {
@@ -270,6 +291,16 @@ public:
         return call(
             quorumlock_config_set_tls_identity_pem, certificate.data(), certificate.size(), key.data(), key.size());
     }
+    // Asks a function for the credentials of a node, by its address, before each connection of the clients that are
+    // made from now on. It is called on a thread of the library's, and may block. After an exception, what it returned
+    // before is used.
+    config &credentials(provider provider)
+    {
+        auto *owned = new quorumlock::provider(std::move(provider));
+        return call(quorumlock_config_set_provider, quorumlock_hpp_provide, static_cast<void *>(owned),
+            quorumlock_hpp_forget_provider);
+    }
+
     // Adds an observer to the clients that are made from now on. It is called on any thread.
     config &observe(observer observer)
     {
@@ -569,10 +600,10 @@ private:
 // The lock of one resource, or of several. Settings go for locks that are taken from then on.
 class mutex {
 public:
-    mutex(const client &client, std::string_view name)
+    mutex(const client &client, std::string_view name, quorumlock_lock_kind kind = QUORUMLOCK_LOCK_PLAIN)
     {
         quorumlock_mutex *made = nullptr;
-        detail::check(quorumlock_mutex_new(client.get(), name.data(), name.size(), &made));
+        detail::check(quorumlock_client_mutex(client.get(), name.data(), name.size(), kind, &made));
         handle_.reset(made);
     }
 
@@ -606,10 +637,6 @@ public:
     mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
     mutex &min_hold(milliseconds time) { return set(quorumlock_mutex_set_min_hold_ms, detail::count(time)); }
     mutex &fair(bool enabled = true) { return set(quorumlock_mutex_set_fair, static_cast<int>(enabled)); }
-    mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
-
-    // Its locks are to read or to write the resource: another lock than one to be alone.
-    mutex &access(quorumlock_access access) { return set(quorumlock_mutex_set_access, static_cast<int>(access)); }
 
     // An owner may take the lock again that it holds: the calling thread, or the one that is given.
     mutex &reentrant() { return set(quorumlock_mutex_set_reentrant, static_cast<const quorumlock_owner *>(nullptr)); }
@@ -688,14 +715,14 @@ private:
     guard lock(const quorumlock_cancel_handle *cancel) const
     {
         quorumlock_guard *taken = nullptr;
-        detail::must(quorumlock_mutex_lock, handle_.get(), cancel, &taken);
+        detail::must(quorumlock_mutex_lock, handle_.get(), std::int64_t(-1), cancel, &taken);
         return guard(taken);
     }
     std::optional<guard> try_lock_for(milliseconds timeout, const quorumlock_cancel_handle *cancel) const
     {
         quorumlock_guard *taken = nullptr;
-        auto result
-            = detail::call(quorumlock_mutex_lock_timeout, handle_.get(), detail::count(timeout), cancel, &taken);
+        auto limit = static_cast<std::int64_t>(detail::count(timeout));
+        auto result = detail::call(quorumlock_mutex_lock, handle_.get(), limit, cancel, &taken);
         return given(result, taken);
     }
     std::optional<guard> try_lock_until(milliseconds deadline, const quorumlock_cancel_handle *cancel) const

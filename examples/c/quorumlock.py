@@ -57,12 +57,14 @@ class Result(enum.IntEnum):
     PANIC = 300
 
 
-class Access(enum.IntEnum):
-    """What a lock is taken for."""
+class LockKind(enum.IntEnum):
+    """The kind of a lock: of one name, plain, fenced and read-write locks are three different locks."""
 
-    ALONE = 0
-    READ = 1
-    WRITE = 2
+    PLAIN = 0
+    FENCED = 1
+    READ = 2
+    WRITE = 3
+    FENCED_WRITE = 4
 
 
 class _Text(ctypes.Structure):
@@ -74,6 +76,7 @@ class _Text(ctypes.Structure):
 
 _HANDLE, _OUT = c_void_p, POINTER(c_void_p)
 _OBSERVER = CFUNCTYPE(None, c_void_p, c_void_p)
+_PROVIDER = CFUNCTYPE(c_int, c_void_p, _Text, c_void_p)
 _CALLBACK = CFUNCTYPE(None, c_void_p)
 _WRITE = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
 
@@ -102,6 +105,8 @@ _FUNCTIONS = {
     "quorumlock_config_set_label_here": (c_int, _HANDLE),
     "quorumlock_config_set_tls_roots_pem": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_set_tls_identity_pem": (c_int, _HANDLE, c_char_p, c_size_t, c_char_p, c_size_t),
+    "quorumlock_login_set": (c_int, _HANDLE, c_char_p, c_size_t, c_char_p, c_size_t, c_uint64),
+    "quorumlock_config_set_provider": (c_int, _HANDLE, _PROVIDER, c_void_p, _CALLBACK),
     "quorumlock_config_add_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
     "quorumlock_counters_new": (_HANDLE, c_int),
     "quorumlock_counters_attach": (c_int, _HANDLE, _HANDLE),
@@ -113,7 +118,7 @@ _FUNCTIONS = {
     "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
     "quorumlock_client_nodes": (c_int, _HANDLE, _OUT, _OUT),
-    "quorumlock_mutex_new": (c_int, _HANDLE, c_char_p, c_size_t, _OUT),
+    "quorumlock_client_mutex": (c_int, _HANDLE, c_char_p, c_size_t, c_int, _OUT),
     "quorumlock_client_mutex_set": (c_int, _HANDLE, POINTER(_Text), c_size_t, _OUT),
     "quorumlock_client_semaphore": (c_int, _HANDLE, c_char_p, c_size_t, c_size_t, _OUT),
     "quorumlock_mutex_free": (None, _HANDLE),
@@ -125,15 +130,12 @@ _FUNCTIONS = {
     "quorumlock_mutex_set_watchdog_notify_before_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog_max_extensions": (c_int, _HANDLE, c_uint32),
     "quorumlock_mutex_set_watchdog_max_duration_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_fair": (c_int, _HANDLE, c_int),
-    "quorumlock_mutex_set_access": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_reentrant": (c_int, _HANDLE, _HANDLE),
     "quorumlock_owner_new": (_HANDLE,),
     "quorumlock_owner_free": (None, _HANDLE),
-    "quorumlock_mutex_lock": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_lock": (c_int, _HANDLE, c_int64, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_try_lock": (c_int, _HANDLE, _OUT, _OUT),
-    "quorumlock_mutex_lock_timeout": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_lock_deadline": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_holder": (c_int, _HANDLE, _OUT, _OUT),
@@ -479,6 +481,17 @@ def _observe(userdata, event):
         pass
 
 
+@_PROVIDER
+def _provide(userdata, node, login):
+    try:
+        user, password, *refresh = _callbacks[userdata](str(node))
+        user = (None, 0) if user is None else _bytes(user)
+        _check(_c.quorumlock_login_set(login, *user, *_bytes(password), _millis(*refresh) if refresh else 0))
+        return 0
+    except Exception:  # It must not reach the library, and may contain a secret.
+        return 1
+
+
 @_CALLBACK
 def _lost(userdata):
     try:
@@ -608,8 +621,10 @@ class Client(_Handle):
 
     `settings` are those of `quorumlock_config_set`, such as `node_timeout=1` or `restart_policy="strict"`; those that
     are not given, or None, have the library's defaults, `retry_delay` is a pair, and `label` is a text, or `HERE`.
-    Each of `observers` is called with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair
-    of certificate and key in PEM.
+    Each of `observers` is called with an `Event`, on any thread. `credentials` is called with the address of a node,
+    on a thread of the library's, before each connection: it gives user (or None), password and, if it is to be called
+    again after so many seconds, these; an exception leaves what it gave before. For nodes by `rediss://`:
+    `tls_identity` is a pair of certificate and key in PEM.
     """
 
     def __init__(
@@ -621,6 +636,7 @@ class Client(_Handle):
         tls_identity=None,
         observers=(),
         counters=None,
+        credentials=None,
         **settings,
     ):
         config = _c.quorumlock_config_new()
@@ -642,6 +658,8 @@ class Client(_Handle):
                 certificate, key = map(_bytes, tls_identity)
                 result = _c.quorumlock_config_set_tls_identity_pem(config, *certificate, *key)
                 _check_tls("tls_identity", result)
+            if credentials is not None:
+                _check(_c.quorumlock_config_set_provider(config, _provide, _keep(credentials), _release))
             for observer in observers:
                 _check(_c.quorumlock_config_add_observer(config, _observe, _keep(observer), _release))
             if counters is not None:
@@ -738,8 +756,7 @@ class Mutex(_Handle):
     With `permits`, at most so many are held at once: to lock it is to acquire one.
 
     `watchdog` switches automatic extension on; so does each of its settings. With `reentrant`, an owner may take the
-    lock again that it holds: the calling thread, or an `Owner` that is given for it. With `access`, locks are to read
-    or to write: another lock than one to be alone.
+    lock again that it holds: the calling thread, or an `Owner` that is given for it. Sets and permits are plain.
     """
 
     def __init__(
@@ -747,12 +764,11 @@ class Mutex(_Handle):
         client,
         name,
         *,
+        kind=LockKind.PLAIN,
         ttl=None,
         min_hold=None,
-        fenced=False,
         fair=False,
         reentrant=False,
-        access=Access.ALONE,
         watchdog=False,
         watchdog_period=None,
         watchdog_notify_before=None,
@@ -761,10 +777,12 @@ class Mutex(_Handle):
         permits=None,
     ):
         made = c_void_p()
+        if kind != LockKind.PLAIN and (permits is not None or not isinstance(name, str)):
+            raise ValueError("sets and permits are plain")
         if permits is not None:
             _check(_c.quorumlock_client_semaphore(client._handle, *_bytes(name), permits, byref(made)))
         elif isinstance(name, str):
-            _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
+            _check(_c.quorumlock_client_mutex(client._handle, *_bytes(name), kind, byref(made)))
         else:
             # The bytes are kept until the call has ended.
             names = [one.encode() for one in name]
@@ -775,15 +793,11 @@ class Mutex(_Handle):
             _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))
         if min_hold is not None:
             _check(_c.quorumlock_mutex_set_min_hold_ms(made, _millis(min_hold)))
-        if fenced:
-            _check(_c.quorumlock_mutex_set_fenced(made, 1))
         if fair:
             _check(_c.quorumlock_mutex_set_fair(made, 1))
         if reentrant:
             owner = reentrant._handle if isinstance(reentrant, Owner) else None
             _check(_c.quorumlock_mutex_set_reentrant(made, owner))
-        if access != Access.ALONE:
-            _check(_c.quorumlock_mutex_set_access(made, access))
         if watchdog:
             _check(_c.quorumlock_mutex_set_watchdog(made, 1))
         if watchdog_period is not None:
@@ -804,13 +818,13 @@ class Mutex(_Handle):
 
     def lock(self, cancel=None):
         """Waits without a limit, until `cancel` is cancelled if it is given. Gives a guard."""
-        return self._wait(_c.quorumlock_mutex_lock, cancel)
+        return self._wait(_c.quorumlock_mutex_lock, cancel, -1)
 
     def try_lock(self, timeout=None, cancel=None):
         """One attempt, or waits for so many seconds at most. Gives a guard, or None if another client has the lock."""
         if timeout is None:
             return _taken(_c.quorumlock_mutex_try_lock, self._handle)
-        return self._wait(_c.quorumlock_mutex_lock_timeout, cancel, timeout=timeout)
+        return self._wait(_c.quorumlock_mutex_lock, cancel, timeout=timeout)
 
     def try_lock_until(self, deadline, cancel=None):
         """Waits until then at the latest, by `now()`. Gives a guard, or None when another client has the lock."""

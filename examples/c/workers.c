@@ -47,7 +47,7 @@ static int add(worker *self, quorumlock_mutex *mutex, unsigned resource)
 {
     quorumlock_guard *guard = NULL;
     quorumlock_error *error = NULL;
-    quorumlock_result result = quorumlock_mutex_lock(mutex, shutdown_handle, &guard, &error);
+    quorumlock_result result = quorumlock_mutex_lock(mutex, -1, shutdown_handle, &guard, &error);
 
     if (result == QUORUMLOCK_OK) {
         numbers[resource] = numbers[resource] + 1;
@@ -73,7 +73,8 @@ static void *work(void *argument)
     for (index = 0; index < RESOURCES; index++) {
         char name[32];
         int length = snprintf(name, sizeof name, "workers/%u", index);
-        if (quorumlock_mutex_new(client, name, (size_t)length, &mutexes[index]) != QUORUMLOCK_OK) {
+        if (quorumlock_client_mutex(client, name, (size_t)length, QUORUMLOCK_LOCK_PLAIN, &mutexes[index])
+            != QUORUMLOCK_OK) {
             abort();
         }
     }

@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
-use super::mutex::AccessNumber;
+use super::mutex::LockKind;
 use super::nodes::{NodeStateNumber, RoleNumber};
 use crate::event::{GaveUpReason, Severity};
 use std::collections::BTreeMap;
@@ -235,9 +235,15 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
         CertificateNumber::Version1 as i32,
         6,
     ),
-    ("QUORUMLOCK_ACCESS_ALONE", AccessNumber::Alone as i32, 0),
-    ("QUORUMLOCK_ACCESS_READ", AccessNumber::Read as i32, 1),
-    ("QUORUMLOCK_ACCESS_WRITE", AccessNumber::Write as i32, 2),
+    ("QUORUMLOCK_LOCK_PLAIN", LockKind::Plain as i32, 0),
+    ("QUORUMLOCK_LOCK_FENCED", LockKind::Fenced as i32, 1),
+    ("QUORUMLOCK_LOCK_READ", LockKind::Read as i32, 2),
+    ("QUORUMLOCK_LOCK_WRITE", LockKind::Write as i32, 3),
+    (
+        "QUORUMLOCK_LOCK_FENCED_WRITE",
+        LockKind::FencedWrite as i32,
+        4,
+    ),
 ];
 
 /// The kinds of events, by their numbers.

@@ -8,32 +8,34 @@ use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::guard::GuardHandle;
-use super::handle::{Borrowed, NonNullOutput, Output, Returned};
+use super::handle::{Borrowed, Output, Returned};
 use super::held::Held;
 use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
-use crate::kind::{Any, Fenced, Kind, Plain, Reentrant, Write};
-use crate::{Holder, Lease, Mutex, Redlock, Wait, Watchdog};
+use crate::kind::{Any, Fenced, Kind, Plain, Reentrant, Slot, Write};
+use crate::{Holder, Lease, Mutex, MutexGuard, Redlock, Wait, Watchdog};
 use std::ffi::c_int;
 use std::time::Duration;
 
 /// `quorumlock_mutex`.
 pub(super) struct MutexHandle {
-    redlock: Redlock,
-    names: Names,
+    lock: Lock,
     /// As a program sees it.
     name: String,
     settings: ForkSafeMutex<Settings>,
 }
 
-/// What it locks.
-pub(super) enum Names {
-    One(String),
-    Several(Vec<String>),
-    /// Any of so many slots of a semaphore of this name.
-    Slots(String, usize),
+/// The lock, of a kind that never changes. It has the settings of its client.
+pub(super) enum Lock {
+    Plain(Mutex<Plain>),
+    Fenced(Mutex<Fenced>),
+    Write(Mutex<Write>),
+    FencedWrite(Mutex<Fenced<Write>>),
+    Slots(Mutex<Slot>),
+    /// To read, or of several resources.
+    Any(Mutex<Any>),
 }
 
 /// As set so far.
@@ -41,164 +43,113 @@ pub(super) enum Names {
 struct Settings {
     ttl: Option<Duration>,
     min_hold: Duration,
-    is_fenced: bool,
     is_fair: bool,
     watchdog: Option<Watchdog>,
     /// The owner of a reentrant mutex.
     owner: Option<LockOwner>,
-    access: AccessNumber,
 }
 
-/// `quorumlock_access`. Numbers are never given to anything else.
+/// `quorumlock_lock_kind`. Numbers are never given to anything else.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AccessNumber {
-    Alone = 0,
-    Read = 1,
-    Write = 2,
+pub(super) enum LockKind {
+    Plain = 0,
+    Fenced = 1,
+    Read = 2,
+    Write = 3,
+    FencedWrite = 4,
 }
 
-/// The mutex as it is set now. The lock is taken with a copy: a waiting thread holds nothing.
-enum AnyMutex {
-    /// To read, or of several resources.
-    Any(Mutex<Any>),
-    /// Reentrant if the settings have an owner, as a fenced one is.
-    Plain(Mutex<Plain>),
-    Fenced(Mutex<Fenced>),
-    FencedWrite(Mutex<Fenced<Write>>),
-    Slots(Mutex<crate::kind::Slot>),
-    Write(Mutex<Write>),
-}
+impl LockKind {
+    const ALL: [LockKind; 5] = [
+        LockKind::Plain,
+        LockKind::Fenced,
+        LockKind::Read,
+        LockKind::Write,
+        LockKind::FencedWrite,
+    ];
 
-/// What was taken, and which slot of a semaphore it is; 0 if it is none.
-struct Taken {
-    held: Held,
-    slot: usize,
+    /// The lock of this kind and name.
+    fn of(self, redlock: &Redlock, name: &str) -> Lock {
+        match self {
+            LockKind::Plain => Lock::Plain(redlock.mutex(name)),
+            LockKind::Fenced => Lock::Fenced(redlock.mutex(name).fenced()),
+            LockKind::Read => Lock::Any(redlock.read_mutex(name).erase()),
+            LockKind::Write => Lock::Write(redlock.write_mutex(name)),
+            LockKind::FencedWrite => Lock::FencedWrite(redlock.write_mutex(name).fenced()),
+        }
+    }
 }
 
 impl Settings {
     /// A mutex with the settings that every kind has.
-    fn applied<K: Kind>(&self, mutex: Mutex<K>) -> Mutex<K> {
-        let mutex = self
-            .ttl
-            .into_iter()
-            .fold(mutex.min_hold(self.min_hold), Mutex::ttl);
+    fn applied<K: Kind>(&self, mutex: &Mutex<K>) -> Mutex<K> {
+        let mutex = mutex.clone().min_hold(self.min_hold);
+        let mutex = self.ttl.into_iter().fold(mutex, Mutex::ttl);
         self.watchdog.iter().cloned().fold(mutex, Mutex::watchdog)
+    }
+
+    fn plain(&self, mutex: &Mutex<Plain>) -> Mutex<Plain> {
+        let mutex = self.applied(mutex);
+        if self.is_fair { mutex.fair() } else { mutex }
+    }
+
+    fn fenced(&self, mutex: &Mutex<Fenced>) -> Mutex<Fenced> {
+        let mutex = self.applied(mutex);
+        if self.is_fair { mutex.fair() } else { mutex }
     }
 }
 
 impl MutexHandle {
-    pub(super) fn new(redlock: &Redlock, names: Names) -> Result<MutexHandle> {
-        let name = match &names {
-            Names::One(name) | Names::Slots(name, _) => name.clone(),
-            Names::Several(names) => redlock.mutex_set(names).name().to_owned(),
-        };
+    pub(super) fn new(lock: Lock, name: &str) -> Result<MutexHandle> {
         let settings = Settings {
             ttl: None,
             min_hold: Duration::ZERO,
-            is_fenced: false,
             is_fair: false,
             watchdog: None,
             owner: None,
-            access: AccessNumber::Alone,
         };
         Ok(MutexHandle {
-            redlock: redlock.clone(),
-            names,
-            name,
+            lock,
+            name: name.to_owned(),
             settings: ForkSafeMutex::new(settings)?,
         })
     }
 
-    /// The mutex with these settings.
-    fn with(&self, settings: &Settings) -> Result<AnyMutex> {
-        let &Settings {
-            is_fenced,
-            is_fair,
-            ref owner,
-            access,
-            ..
-        } = settings;
-        let refusal = |message| Err(Failure::new(Code::Config, message));
-        let is_of_one_name =
-            is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone;
-        let name = match &self.names {
-            Names::Slots(..) if is_of_one_name => {
-                return refusal("permits cannot be fenced, fair or reentrant, nor read or written");
-            }
-            Names::Slots(name, permits) => {
-                return Ok(AnyMutex::Slots(
-                    settings.applied(self.redlock.semaphore(name, *permits)),
-                ));
-            }
-            Names::Several(_) if is_of_one_name => {
-                return refusal(
-                    "a set of resources cannot be fenced, fair or reentrant, nor read or written",
-                );
-            }
-            Names::Several(names) => {
-                return Ok(AnyMutex::Any(
-                    settings.applied(self.redlock.mutex_set(names)).erase(),
-                ));
-            }
-            Names::One(name) => name,
-        };
-        if access != AccessNumber::Alone && (is_fair || owner.is_some()) {
-            return refusal("a read-write lock is not fair or reentrant");
-        }
-        let write = || settings.applied(self.redlock.write_mutex(name));
-        Ok(match access {
-            AccessNumber::Read => {
-                AnyMutex::Any(settings.applied(self.redlock.read_mutex(name)).erase())
-            }
-            AccessNumber::Write if is_fenced => AnyMutex::FencedWrite(write().fenced()),
-            AccessNumber::Write => AnyMutex::Write(write()),
-            AccessNumber::Alone => {
-                let plain = settings.applied(self.redlock.mutex(name));
-                let plain = if is_fair { plain.fair() } else { plain };
-                if is_fenced {
-                    AnyMutex::Fenced(plain.fenced())
-                } else {
-                    AnyMutex::Plain(plain)
-                }
-            }
-        })
+    fn change(&self, change: impl FnOnce(&mut Settings)) -> Result<Code> {
+        self.settings.check_process()?;
+        change(&mut *self.settings.lock()?);
+        Ok(Code::Ok)
     }
 
     /// The client that holds the lock, if one does.
     pub(super) fn holder(&self) -> Result<Option<Holder>> {
-        let Settings {
-            is_fenced, access, ..
-        } = *self.settings.lock()?;
-        match &self.names {
-            Names::One(name) if access == AccessNumber::Alone => {
-                let mutex = self.redlock.mutex(name);
-                Ok(if is_fenced {
-                    mutex.fenced().holder()?
-                } else {
-                    mutex.holder()?
-                })
-            }
-            Names::One(_) => Err(Failure::new(
+        match &self.lock {
+            Lock::Plain(mutex) => Ok(mutex.holder()?),
+            Lock::Fenced(mutex) => Ok(mutex.holder()?),
+            _ => Err(Failure::new(
                 Code::Config,
-                "a read-write lock has no holder to be asked for",
+                "only a plain or fenced lock has a holder to be asked for",
             )),
-            Names::Several(_) => Err(Failure::new(
+        }
+    }
+
+    /// Refuses a setting of plain and fenced locks where it is of another kind.
+    fn check_is_of_one_owner(&self) -> Result<()> {
+        match self.lock {
+            Lock::Plain(_) | Lock::Fenced(_) => Ok(()),
+            _ => Err(Failure::new(
                 Code::Config,
-                "a set of resources has no one holder",
-            )),
-            Names::Slots(..) => Err(Failure::new(
-                Code::Config,
-                "a semaphore has no lock of its own; its slots have",
+                "only a plain or fenced lock can be fair or reentrant",
             )),
         }
     }
 
     /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
-    fn take(&self, wait: Option<&Wait>) -> Result<Option<Taken>> {
+    fn take(&self, wait: Option<&Wait>) -> Result<Option<GuardHandle>> {
         fn taken<K: Kind>(
             mutex: &Mutex<K>,
             wait: Option<&Wait>,
-        ) -> crate::Result<Option<crate::MutexGuard<K>>> {
+        ) -> crate::Result<Option<MutexGuard<K>>> {
             wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))
         }
         fn level<K: Kind + Send>(
@@ -213,68 +164,82 @@ impl MutexHandle {
                 .lock(|owner| mutex.take_as(owner, wait))?
                 .map(|guard| Held::Any(guard.erase())))
         }
+        // With a copy: a waiting thread holds nothing.
         let settings = self.settings.lock()?.clone();
-        let (held, slot) = match (self.with(&settings)?, &settings.owner) {
-            (AnyMutex::Plain(mutex), Some(owner)) => (level(&mutex.reentrant(), owner, wait)?, 0),
-            (AnyMutex::Fenced(mutex), Some(owner)) => (level(&mutex.reentrant(), owner, wait)?, 0),
-            (AnyMutex::Plain(mutex), None) => (taken(&mutex.erase(), wait)?.map(Held::Any), 0),
-            (AnyMutex::Fenced(mutex), None) => (taken(&mutex.erase(), wait)?.map(Held::Any), 0),
-            (AnyMutex::Any(mutex), _) => (taken(&mutex, wait)?.map(Held::Any), 0),
-            (AnyMutex::FencedWrite(mutex), _) => (taken(&mutex, wait)?.map(Held::FencedWrite), 0),
-            (AnyMutex::Write(mutex), _) => (taken(&mutex, wait)?.map(Held::Write), 0),
-            (AnyMutex::Slots(mutex), _) => {
-                let permit = taken(&mutex, wait)?;
-                let slot = permit.as_ref().map_or(0, crate::MutexGuard::slot);
-                (permit.map(|permit| Held::Any(permit.erase())), slot)
+        let held = match (&self.lock, &settings.owner) {
+            (Lock::Plain(mutex), Some(owner)) => {
+                level(&settings.plain(mutex).reentrant(), owner, wait)?
+            }
+            (Lock::Fenced(mutex), Some(owner)) => {
+                level(&settings.fenced(mutex).reentrant(), owner, wait)?
+            }
+            (Lock::Plain(mutex), None) => {
+                taken(&settings.plain(mutex).erase(), wait)?.map(Held::Any)
+            }
+            (Lock::Fenced(mutex), None) => {
+                taken(&settings.fenced(mutex).erase(), wait)?.map(Held::Any)
+            }
+            (Lock::Any(mutex), _) => taken(&settings.applied(mutex), wait)?.map(Held::Any),
+            (Lock::FencedWrite(mutex), _) => {
+                taken(&settings.applied(mutex), wait)?.map(Held::FencedWrite)
+            }
+            (Lock::Write(mutex), _) => taken(&settings.applied(mutex), wait)?.map(Held::Write),
+            (Lock::Slots(mutex), _) => {
+                return taken(&settings.applied(mutex), wait)?
+                    .map(permit)
+                    .transpose();
             }
         };
-        Ok(held.map(|held| Taken { held, slot }))
+        held.map(|held| GuardHandle::new(held, 0)).transpose()
     }
 
-    /// Makes what a guard holds of a lease. It is no level of an owner: levels begin with a call
-    /// that takes the lock.
-    fn attach(&self, lease: Lease<Any>) -> Result<Taken> {
+    /// Makes a guard of a lease. It is no level of an owner: levels begin with a call that takes the
+    /// lock.
+    fn attach(&self, lease: Lease<Any>) -> Result<GuardHandle> {
         let settings = self.settings.lock()?.clone();
-        let (held, slot) = match self.with(&settings)? {
-            AnyMutex::Any(mutex) => (Held::Any(mutex.attach(lease)?), 0),
-            AnyMutex::Plain(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
-            AnyMutex::Fenced(mutex) => (Held::Any(mutex.erase().attach(lease)?), 0),
-            AnyMutex::FencedWrite(mutex) => {
-                (Held::FencedWrite(mutex.attach(lease.into_kind()?)?), 0)
+        let held = match &self.lock {
+            Lock::Any(mutex) => Held::Any(settings.applied(mutex).attach(lease)?),
+            Lock::Plain(mutex) => Held::Any(settings.plain(mutex).erase().attach(lease)?),
+            Lock::Fenced(mutex) => Held::Any(settings.fenced(mutex).erase().attach(lease)?),
+            Lock::FencedWrite(mutex) => {
+                Held::FencedWrite(settings.applied(mutex).attach(lease.into_kind()?)?)
             }
-            AnyMutex::Write(mutex) => (Held::Write(mutex.attach(lease.into_kind()?)?), 0),
-            AnyMutex::Slots(mutex) => {
-                let permit = mutex.attach(lease.into_kind()?)?;
-                let slot = permit.slot();
-                (Held::Any(permit.erase()), slot)
+            Lock::Write(mutex) => Held::Write(settings.applied(mutex).attach(lease.into_kind()?)?),
+            Lock::Slots(mutex) => {
+                return permit(settings.applied(mutex).attach(lease.into_kind()?)?);
             }
         };
-        Ok(Taken { held, slot })
+        GuardHandle::new(held, 0)
     }
 
-    /// Writes a guard of what was taken, or returns that another client holds the lock.
-    fn give(&self, guard: NonNullOutput<*const GuardHandle>, taken: Option<Taken>) -> Result<Code> {
-        let Some(Taken { held, slot }) = taken else {
-            return Ok(Code::Held);
-        };
-        guard.write_handle(GuardHandle::new(held, slot)?);
-        Ok(Code::Ok)
-    }
-
-    /// [`take`](MutexHandle::take), and [`give`](MutexHandle::give).
+    /// Takes the lock, and writes its guard, or returns that another client holds it.
     fn lock(&self, guard: Output<*const GuardHandle>, wait: Option<&Wait>) -> Result<Code> {
         let guard = guard.required("guard")?;
-        self.give(guard, self.take(wait)?)
+        let Some(taken) = self.take(wait)? else {
+            return Ok(Code::Held);
+        };
+        guard.write_handle(taken);
+        Ok(Code::Ok)
     }
+}
+
+/// The guard of a permit, which knows its slot.
+fn permit(permit: MutexGuard<Slot>) -> Result<GuardHandle> {
+    let slot = permit.slot();
+    GuardHandle::new(Held::Any(permit.erase()), slot)
 }
 
 /// Changes the settings.
 fn change(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(&mut Settings)) -> Code {
+    call(|| mutex.required("mutex")?.change(change))
+}
+
+/// Changes those that only a plain or fenced lock has.
+fn change_of_one_owner(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(&mut Settings)) -> Code {
     call(|| {
         let mutex = mutex.required("mutex")?;
-        mutex.settings.check_process()?;
-        change(&mut *mutex.settings.lock()?);
-        Ok(Code::Ok)
+        mutex.check_is_of_one_owner()?;
+        mutex.change(change)
     })
 }
 
@@ -294,20 +259,24 @@ fn ended_by(cancel: &Borrowed<CancelObject>, wait: Wait) -> Wait {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_new(
+extern "C" fn quorumlock_client_mutex(
     client: Borrowed<ClientHandle>,
     name: Bytes,
     name_length: usize,
+    kind: c_int,
     mutex: Output<*const MutexHandle>,
 ) -> Code {
     call(|| {
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::new(
-            &client.redlock,
-            Names::One(name.to_owned()),
-        )?);
+        let Some(kind) = LockKind::ALL
+            .into_iter()
+            .find(|&known| known as c_int == kind)
+        else {
+            return Ok(Code::InvalidArgument);
+        };
+        mutex.write_handle(MutexHandle::new(kind.of(&client.redlock, name), name)?);
         Ok(Code::Ok)
     })
 }
@@ -337,22 +306,8 @@ extern "C" fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, tim
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
-    change(&mutex, |settings| settings.is_fenced = enabled != 0)
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fair(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
-    change(&mutex, |settings| settings.is_fair = enabled != 0)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_access(mutex: Borrowed<MutexHandle>, access: c_int) -> Code {
-    let known = [AccessNumber::Alone, AccessNumber::Read, AccessNumber::Write];
-    let Some(access) = known.into_iter().find(|&known| known as c_int == access) else {
-        return call(|| mutex.required("mutex").map(|_| Code::InvalidArgument));
-    };
-    change(&mutex, |settings| settings.access = access)
+    change_of_one_owner(&mutex, |settings| settings.is_fair = enabled != 0)
 }
 
 #[unsafe(no_mangle)]
@@ -363,7 +318,7 @@ extern "C" fn quorumlock_mutex_set_reentrant(
     let owner = owner
         .optional()
         .map_or(LockOwner::Thread, LockOwner::Object);
-    change(&mutex, |settings| settings.owner = Some(owner))
+    change_of_one_owner(&mutex, |settings| settings.owner = Some(owner))
 }
 
 #[unsafe(no_mangle)]
@@ -415,15 +370,18 @@ extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_lock(
     mutex: Borrowed<MutexHandle>,
+    timeout_ms: i64,
     cancel: Borrowed<CancelObject>,
     guard: Output<*const GuardHandle>,
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        let mutex = mutex.required("mutex")?;
-        let wait = ended_by(&cancel, Wait::unlimited());
-        let guard = guard.required("guard")?;
-        mutex.give(guard, mutex.take(Some(&wait))?)
+        let wait = match u64::try_from(timeout_ms) {
+            Ok(limit) => Wait::timeout(Duration::from_millis(limit)),
+            Err(_) => Wait::unlimited(),
+        };
+        let wait = ended_by(&cancel, wait);
+        mutex.required("mutex")?.lock(guard, Some(&wait))
     })
 }
 
@@ -434,20 +392,6 @@ extern "C" fn quorumlock_mutex_try_lock(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || mutex.required("mutex")?.lock(guard, None))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_lock_timeout(
-    mutex: Borrowed<MutexHandle>,
-    timeout_ms: u64,
-    cancel: Borrowed<CancelObject>,
-    guard: Output<*const GuardHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let wait = ended_by(&cancel, Wait::timeout(Duration::from_millis(timeout_ms)));
-        mutex.required("mutex")?.lock(guard, Some(&wait))
-    })
 }
 
 #[unsafe(no_mangle)]
@@ -476,7 +420,7 @@ extern "C" fn quorumlock_mutex_attach(
         let mutex = mutex.required("mutex")?;
         let lease = lease.required("lease")?;
         let guard = guard.required("guard")?;
-        let attached = mutex.attach(lease.take()?)?;
-        mutex.give(guard, Some(attached))
+        guard.write_handle(mutex.attach(lease.take()?)?);
+        Ok(Code::Ok)
     })
 }

@@ -4,7 +4,7 @@ use super::boundary::call;
 use super::client::ClientHandle;
 use super::code::Code;
 use super::handle::{Borrowed, Output};
-use super::mutex::{MutexHandle, Names};
+use super::mutex::{Lock, MutexHandle};
 use super::text::Texts;
 
 #[unsafe(no_mangle)]
@@ -18,10 +18,9 @@ extern "C" fn quorumlock_client_mutex_set(
         let client = client.required("client")?;
         let names = names.texts(count, "names")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::new(
-            &client.redlock,
-            Names::Several(names.into_iter().map(str::to_owned).collect()),
-        )?);
+        let set = client.redlock.mutex_set(names);
+        let name = set.name().to_owned();
+        mutex.write_handle(MutexHandle::new(Lock::Any(set.erase()), &name)?);
         Ok(Code::Ok)
     })
 }

@@ -491,27 +491,47 @@ void quorumlock_client_free(quorumlock_client *client);
 
 /* ---- Mutex ------------------------------------------------------------------------------------------------------ */
 
-/* The lock of a resource. Asks no node. A name has 1 to 4096 bytes; an invalid one is reported when it is locked.
- * Mutexes of the same name are the same lock, in this program and in every other that uses the same nodes and prefix.
- * A thread that locks what it holds waits for itself, unless quorumlock_mutex_set_reentrant says otherwise; observers
- * get QUORUMLOCK_EVENT_WAITING_FOR_ITSELF. In a child of fork: gives a mutex whose calls give QUORUMLOCK_FORKED. */
-quorumlock_result quorumlock_mutex_new(
-    const quorumlock_client *client, const char *name, size_t name_length, quorumlock_mutex **mutex);
+/* The kind of a lock. Of one name, plain, fenced and read-write locks are three different locks: all programs must
+ * agree. All but plain locks need scripts on the nodes. */
+typedef enum quorumlock_lock_kind {
+    /* One holder. */
+    QUORUMLOCK_LOCK_PLAIN = 0,
+    /* One holder, and each acquisition gets a number that is greater than those of all before: see
+     * quorumlock_guard_fencing_token. */
+    QUORUMLOCK_LOCK_FENCED = 1,
+    /* The read-write lock, to read together with others that read. The threads of a client that read share one lease. A
+     * thread must not lock to read what it has locked to read. */
+    QUORUMLOCK_LOCK_READ = 2,
+    /* The same lock as QUORUMLOCK_LOCK_READ, to write: alone. A writer that waits is in front of readers that come
+     * later. */
+    QUORUMLOCK_LOCK_WRITE = 3,
+    /* The same lock as QUORUMLOCK_LOCK_WRITE, with a number for each writer that asks for one. Readers have none. */
+    QUORUMLOCK_LOCK_FENCED_WRITE = 4
+} quorumlock_lock_kind;
+
+/* The lock of a resource, of a quorumlock_lock_kind. Asks no node. A name has 1 to 4096 bytes; an invalid one is
+ * reported when it is locked. Mutexes of the same kind and name are the same lock, in this program and in every other
+ * that uses the same nodes and prefix. A thread that locks what it holds waits for itself, unless
+ * quorumlock_mutex_set_reentrant allows it; observers get QUORUMLOCK_EVENT_WAITING_FOR_ITSELF. In a child of fork:
+ * gives a mutex whose calls give QUORUMLOCK_FORKED.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_INVALID_ARGUMENT for a number that is no kind. */
+quorumlock_result quorumlock_client_mutex(
+    const quorumlock_client *client, const char *name, size_t name_length, int kind, quorumlock_mutex **mutex);
 
 /* The lock of several resources: all of them or none, with one lease. Asks no node. The order of the `count` names does
- * not matter, and each counts once; there are 1 to 64, each as in quorumlock_mutex_new. The texts are yours, and are
+ * not matter, and each counts once; there are 1 to 64, each as in quorumlock_client_mutex. The texts are yours, and are
  * read during this call only. Each key is that of a plain lock of its name. A set that waits holds nothing, so that
  * sets do not deadlock, with each other or with single locks. In all else it is a mutex like any other: its name is
- * that of all its resources, separated by ", ". It cannot be fenced, fair, reentrant, or locked to read or to write,
- * and has no holder to be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. */
+ * that of all its resources, separated by ", ". It cannot be fair or reentrant, and has no holder to be asked for: such
+ * a call gives QUORUMLOCK_CONFIG. */
 quorumlock_result quorumlock_client_mutex_set(
     const quorumlock_client *client, const quorumlock_str *names, size_t count, quorumlock_mutex **mutex);
 
 /* Permits, of which at most `permits` are held at once, 1 to 256: to lock this mutex is to acquire one. Asks no node. A
  * permit is any of the plain locks name#0, name#1 and so on, its slots; quorumlock_guard_slot and the name of the guard
  * say which. Programs that use different numbers never have more permits together than the largest. In all else it is a
- * mutex like any other, but it cannot be fenced, fair, reentrant, or locked to read or to write, and has no holder to
- * be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. */
+ * mutex like any other, but it cannot be fair or reentrant, and has no holder to be asked for: such a call gives
+ * QUORUMLOCK_CONFIG. */
 quorumlock_result quorumlock_client_semaphore(
     const quorumlock_client *client, const char *name, size_t name_length, size_t permits, quorumlock_mutex **mutex);
 
@@ -552,35 +572,12 @@ quorumlock_result quorumlock_mutex_set_watchdog_max_duration_ms(quorumlock_mutex
  * same time. Default: 0. At most the longest time to live of the configuration. */
 quorumlock_result quorumlock_mutex_set_min_hold_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
-/* Whether each acquisition gets a number that is greater than those of all before; not if `enabled` is 0. Default: 0.
- * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs
- * must agree. Nodes need scripts for it. Of a read-write lock, see quorumlock_mutex_set_access, writers get a number
- * and readers none; there it is the same lock with numbers and without. */
-quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
-
 /* Whether programs get the lock in the order in which they began to wait, without exception; not if `enabled` is 0.
  * Default: 0, as a rule: a call tries once before it waits. It excludes plain locks of the same name, and takes turns
  * with them; or if it is fenced as well, with fenced locks. Nodes need scripts for it, and the user the right to the
- * queue and to its channel. See "place_lease" of quorumlock_config_set and quorumlock_event_position. */
+ * queue and to its channel. See "place_lease" of quorumlock_config_set and quorumlock_event_position.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_CONFIG where the lock is neither plain nor fenced. */
 quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
-
-/* What a lock of a mutex is taken for. */
-typedef enum quorumlock_access {
-    /* To be alone, as a lock is that knows nothing of readers. The default. */
-    QUORUMLOCK_ACCESS_ALONE = 0,
-    /* To read, together with others that read. */
-    QUORUMLOCK_ACCESS_READ = 1,
-    /* To write: alone. */
-    QUORUMLOCK_ACCESS_WRITE = 2
-} quorumlock_access;
-
-/* Makes it a mutex of the read-write lock of its name: each of its calls locks to read, or to write; one of
- * quorumlock_access. Two mutexes of one name serve both. Threads of a client that read share one lease, and a writer
- * that waits is in front of readers that come later; a thread must not lock to read what it has locked to read.
- * A READ-WRITE LOCK AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It can be
- * fenced, but not fair or reentrant: to lock it then gives QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
- * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
-quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int access);
 
 /* Lets an owner take the lock again that it holds: an owner that is given, or the calling thread if `owner` is NULL.
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
@@ -588,16 +585,18 @@ quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int acces
  * thirds of it remain: then the lock is extended first. When the lock is lost, its owner gets QUORUMLOCK_LEASE_LOST
  * until the last guard has gone. The guards may go to other threads. An attached lease is a lock of its own, and no
  * level. The mutex keeps the owner, which may be freed. What else is held excludes it: also a plain lock of the same
- * thread. */
+ * thread.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_CONFIG where the lock is neither plain nor fenced. */
 quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
-/* Takes the lock. Blocks while another client holds it; fails when no majority has answered for
- * "unavailable_after" of quorumlock_config_set. Threads that share a client queue in the order of their calls. `cancel`
- * may be NULL; otherwise it ends the wait from another thread.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_UNAVAILABLE, _CANCELLED, _CONFIG, _ENTROPY, and nothing is held. */
+/* Takes the lock. Blocks while another client holds it, for timeout_ms at most: 0 is one attempt, and a negative number
+ * no limit. Fails when no majority has answered for "unavailable_after" of quorumlock_config_set. Threads that share a
+ * client queue in the order of their calls. `cancel` may be NULL; otherwise it ends the wait from another thread.
+ * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD when the time is over; or QUORUMLOCK_UNAVAILABLE, _CANCELLED,
+ * _CONFIG, _ENTROPY, and nothing is held. */
 quorumlock_result quorumlock_mutex_lock(
-    const quorumlock_mutex *mutex, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
-    quorumlock_error **error);
+    const quorumlock_mutex *mutex, int64_t timeout_ms, const quorumlock_cancel_handle *cancel,
+    quorumlock_guard **guard, quorumlock_error **error);
 
 /* Makes one attempt, and waits for no holder and in no queue. Blocks for a node timeout at most, one more if
  * connections have to be made first, one more for a fenced lock, and two more for a permit.
@@ -605,15 +604,8 @@ quorumlock_result quorumlock_mutex_lock(
 quorumlock_result quorumlock_mutex_try_lock(
     const quorumlock_mutex *mutex, quorumlock_guard **guard, quorumlock_error **error);
 
-/* Takes the lock. Blocks for timeout_ms at most; 0 is one attempt. Otherwise as quorumlock_mutex_lock.
- * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD when the time is over; or QUORUMLOCK_UNAVAILABLE, _CANCELLED,
- * _CONFIG, _ENTROPY. */
-quorumlock_result quorumlock_mutex_lock_timeout(
-    const quorumlock_mutex *mutex, uint64_t timeout_ms, const quorumlock_cancel_handle *cancel,
-    quorumlock_guard **guard, quorumlock_error **error);
-
 /* Takes the lock. Blocks until deadline_ms at the latest, by quorumlock_now_ms(); a time in the past is one attempt.
- * Otherwise as quorumlock_mutex_lock_timeout. */
+ * Otherwise as quorumlock_mutex_lock. */
 quorumlock_result quorumlock_mutex_lock_deadline(
     const quorumlock_mutex *mutex, uint64_t deadline_ms, const quorumlock_cancel_handle *cancel,
     quorumlock_guard **guard, quorumlock_error **error);

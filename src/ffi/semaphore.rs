@@ -5,7 +5,7 @@ use super::client::ClientHandle;
 use super::code::Code;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output};
-use super::mutex::{MutexHandle, Names};
+use super::mutex::{Lock, MutexHandle};
 use super::text::Bytes;
 
 #[unsafe(no_mangle)]
@@ -20,10 +20,8 @@ extern "C" fn quorumlock_client_semaphore(
         let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
-        mutex.write_handle(MutexHandle::new(
-            &client.redlock,
-            Names::Slots(name.to_owned(), permits),
-        )?);
+        let permits = Lock::Slots(client.redlock.semaphore(name, permits));
+        mutex.write_handle(MutexHandle::new(permits, name)?);
         Ok(Code::Ok)
     })
 }

@@ -44,8 +44,8 @@ static void *wait_for_lock(void *argument)
     int pauses;
     pthread_cleanup_push(clean_up, self);
     pthread_cleanup_push(free_guard, &guard);
-    self->result = self->wins ? quorumlock_mutex_lock(mutex, NULL, &guard, NULL)
-                              : quorumlock_mutex_lock_timeout(mutex, WAIT_MS, NULL, &guard, NULL);
+    self->result = self->wins ? quorumlock_mutex_lock(mutex, -1, NULL, &guard, NULL)
+                              : quorumlock_mutex_lock(mutex, WAIT_MS, NULL, &guard, NULL);
     self->has_returned = 1;
     quorumlock_mutex_free(mutex);
     /* Cancellation points. On a busy machine the call may have returned before the request was made. */

@@ -85,11 +85,16 @@ static inline quorumlock_client *client_of(char **urls, int count)
     return client;
 }
 
-static inline quorumlock_mutex *mutex_of(const quorumlock_client *client, const char *name)
+static inline quorumlock_mutex *mutex_of_kind(const quorumlock_client *client, const char *name, int kind)
 {
     quorumlock_mutex *mutex = NULL;
-    CHECK(quorumlock_mutex_new(client, name, strlen(name), &mutex) == QUORUMLOCK_OK);
+    CHECK(quorumlock_client_mutex(client, name, strlen(name), kind, &mutex) == QUORUMLOCK_OK);
     return mutex;
+}
+
+static inline quorumlock_mutex *mutex_of(const quorumlock_client *client, const char *name)
+{
+    return mutex_of_kind(client, name, QUORUMLOCK_LOCK_PLAIN);
 }
 
 /* One attempt that must win. */

@@ -5,9 +5,9 @@
 
 static quorumlock_mutex *mutex_for(const quorumlock_client *client, int is_fair, int is_fenced)
 {
-    quorumlock_mutex *mutex = mutex_of(client, "in turn");
+    int kind = is_fenced ? QUORUMLOCK_LOCK_FENCED : QUORUMLOCK_LOCK_PLAIN;
+    quorumlock_mutex *mutex = mutex_of_kind(client, "in turn", kind);
     CHECK(quorumlock_mutex_set_fair(mutex, is_fair) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_set_fenced(mutex, is_fenced) == QUORUMLOCK_OK);
     return mutex;
 }
 
@@ -27,10 +27,10 @@ static uint64_t held_against(const quorumlock_mutex *mutex, const quorumlock_mut
 static void waits(const quorumlock_mutex *mutex, const quorumlock_mutex *other)
 {
     quorumlock_guard *guard = take(mutex), *second = NULL;
-    CHECK(quorumlock_mutex_lock_timeout(other, 2000, NULL, &second, NULL) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_mutex_lock(other, 2000, NULL, &second, NULL) == QUORUMLOCK_HELD);
     CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK);
     quorumlock_guard_free(guard);
-    MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &guard, &error));
+    MUST(quorumlock_mutex_lock(mutex, 10000, NULL, &guard, &error));
     quorumlock_guard_free(guard);
 }
 
@@ -44,8 +44,6 @@ int main(int count, char **arguments)
     CHECK(first > 0 && first < second && second < third && third < last);
     waits(both, same);
     CHECK(held_against(fair, both, QUORUMLOCK_OK) == 0);
-    CHECK(quorumlock_mutex_set_fenced(both, 0) == QUORUMLOCK_OK);
-    CHECK(held_against(fair, both, QUORUMLOCK_HELD) == 0);
     quorumlock_mutex_free(both);
     quorumlock_mutex_free(same);
     quorumlock_mutex_free(fenced);

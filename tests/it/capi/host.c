@@ -55,7 +55,7 @@ static void *lock_and_unlock(void *client)
     int pair;
     for (pair = 0; pair < pairs; pair++) {
         quorumlock_guard *guard = NULL;
-        MUST(quorumlock_mutex_lock(mutex, NULL, &guard, &error));
+        MUST(quorumlock_mutex_lock(mutex, -1, NULL, &guard, &error));
         MUST(quorumlock_guard_unlock(guard, &error));
         quorumlock_guard_free(guard);
     }
@@ -117,8 +117,8 @@ static void live_as_a_child(inherited *of)
     CHECK(quorumlock_mutex_try_lock(of->mutex, &guard, &error) == QUORUMLOCK_FORKED && guard == NULL);
     CHECK(quorumlock_error_result(error) == QUORUMLOCK_FORKED);
     quorumlock_error_free(error);
-    CHECK(quorumlock_mutex_lock(of->mutex, NULL, &guard, NULL) == QUORUMLOCK_FORKED);
-    CHECK(quorumlock_mutex_lock_timeout(of->mutex, 10, of->cancel, &guard, NULL) == QUORUMLOCK_FORKED);
+    CHECK(quorumlock_mutex_lock(of->mutex, -1, NULL, &guard, NULL) == QUORUMLOCK_FORKED);
+    CHECK(quorumlock_mutex_lock(of->mutex, 10, of->cancel, &guard, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_lock_deadline(of->mutex, UINT64_MAX, NULL, &guard, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_set_ttl_ms(of->mutex, 1000) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_set_watchdog(of->mutex, 1) == QUORUMLOCK_FORKED);
@@ -129,7 +129,7 @@ static void live_as_a_child(inherited *of)
     CHECK(quorumlock_guard_lost_fd(of->guard, &descriptor, NULL) == QUORUMLOCK_FORKED && descriptor == -1);
     CHECK(quorumlock_guard_on_lost(of->guard, never, NULL, NULL, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_remaining_ms(of->guard) == 0 && is(quorumlock_guard_name(of->guard), "parent"));
-    CHECK(quorumlock_mutex_new(of->client, "x", 1, &mutex) == QUORUMLOCK_OK);
+    CHECK(quorumlock_client_mutex(of->client, "x", 1, QUORUMLOCK_LOCK_PLAIN, &mutex) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_try_lock(mutex, &guard, NULL) == QUORUMLOCK_FORKED && guard == NULL);
     quorumlock_mutex_free(mutex);
     CHECK(quorumlock_client_attach(of->client, of->lease, &guard, NULL) == QUORUMLOCK_FORKED && guard == NULL);
@@ -138,7 +138,7 @@ static void live_as_a_child(inherited *of)
     /* What it makes itself works, also from the configuration that it has inherited. */
     MUST(quorumlock_client_new(of->config, &client, &error));
     mutex = mutex_of(client, "child");
-    MUST(quorumlock_mutex_lock(mutex, NULL, &guard, &error));
+    MUST(quorumlock_mutex_lock(mutex, -1, NULL, &guard, &error));
     CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK);
     quorumlock_guard_free(guard);
     CHECK(quorumlock_mutex_set_ttl_ms(mutex, 700) == QUORUMLOCK_OK);

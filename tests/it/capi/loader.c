@@ -24,7 +24,7 @@ enum { ROUNDS = 12 };
 /* Every function that is used here, as the header declares it. */
 #define FUNCTIONS(each)                                                                                                \
     each(config_new) each(config_free) each(config_add_node) each(config_set) each(client_new)                         \
-    each(client_free) each(mutex_new) each(mutex_free) each(mutex_set_watchdog) each(mutex_lock) each(guard_lost_fd)    \
+    each(client_free) each(client_mutex) each(mutex_free) each(mutex_set_watchdog) each(mutex_lock) each(guard_lost_fd) \
     each(guard_unlock) each(guard_free) each(config_add_observer)
 
 #define DECLARE(name) __extension__ __typeof__(quorumlock_##name) *name;
@@ -82,9 +82,9 @@ static void lock_and_unlock(functions *functions, quorumlock_client *client)
     quorumlock_mutex *mutex = NULL;
     quorumlock_guard *guard = NULL;
     int descriptor;
-    CHECK(functions->mutex_new(client, "loader", 6, &mutex) == QUORUMLOCK_OK);
+    CHECK(functions->client_mutex(client, "loader", 6, QUORUMLOCK_LOCK_PLAIN, &mutex) == QUORUMLOCK_OK);
     CHECK(functions->mutex_set_watchdog(mutex, 1) == QUORUMLOCK_OK);
-    CHECK(functions->mutex_lock(mutex, NULL, &guard, NULL) == QUORUMLOCK_OK);
+    CHECK(functions->mutex_lock(mutex, -1, NULL, &guard, NULL) == QUORUMLOCK_OK);
     CHECK(functions->guard_lost_fd(guard, &descriptor, NULL) == QUORUMLOCK_OK);
     CHECK(functions->guard_unlock(guard, NULL) == QUORUMLOCK_OK);
     functions->guard_free(guard);

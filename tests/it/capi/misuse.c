@@ -117,7 +117,7 @@ static void a_guard_that_is_freed_releases(void)
     quorumlock_mutex *mutex = mutex_of(client, "freed");
     quorumlock_guard *guard = NULL;
     quorumlock_guard_free(take(mutex));
-    MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &guard, &error));
+    MUST(quorumlock_mutex_lock(mutex, 10000, NULL, &guard, &error));
     quorumlock_guard_free(guard);
     quorumlock_client_free(client);
     quorumlock_mutex_free(mutex);
@@ -150,7 +150,7 @@ static void a_config_is_used_again(void)
 static quorumlock_result lock_named(quorumlock_client *client, const char *name, size_t length, quorumlock_guard **guard)
 {
     quorumlock_mutex *mutex = NULL;
-    quorumlock_result result = quorumlock_mutex_new(client, name, length, &mutex);
+    quorumlock_result result = quorumlock_client_mutex(client, name, length, QUORUMLOCK_LOCK_PLAIN, &mutex);
     if (result != QUORUMLOCK_OK) {
         CHECK(mutex == NULL);
         return result;
@@ -209,16 +209,16 @@ static void outputs_are_left_alone(void)
     int descriptor = -7;
 
     CHECK(quorumlock_mutex_try_lock(mutex, &other, &error) == QUORUMLOCK_HELD);
-    CHECK(quorumlock_mutex_lock_timeout(mutex, 1, NULL, &other, &error) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_mutex_lock(mutex, 1, NULL, &other, &error) == QUORUMLOCK_HELD);
     CHECK(quorumlock_guard_unlock(guard, &error) == QUORUMLOCK_OK);
     CHECK(quorumlock_guard_unlock(guard, &error) == QUORUMLOCK_NOT_HELD);
     CHECK(quorumlock_guard_extend(guard, 1000, &error) == QUORUMLOCK_NOT_HELD);
     CHECK(quorumlock_guard_detach(guard, &lease, &error) == QUORUMLOCK_NOT_HELD);
     CHECK(quorumlock_guard_lost_fd(guard, &descriptor, &error) == QUORUMLOCK_NOT_HELD);
     CHECK(error == (void *)&url_count);
-    CHECK(quorumlock_mutex_lock(unusable, NULL, &other, NULL) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_mutex_lock(unusable, -1, NULL, &other, NULL) == QUORUMLOCK_CONFIG);
     CHECK(quorumlock_client_new(empty, &nobody, NULL) == QUORUMLOCK_CONFIG);
-    CHECK(quorumlock_mutex_new(client, "\xff", 1, &none) == QUORUMLOCK_NOT_UTF8);
+    CHECK(quorumlock_client_mutex(client, "\xff", 1, QUORUMLOCK_LOCK_PLAIN, &none) == QUORUMLOCK_NOT_UTF8);
     CHECK(quorumlock_lease_from_text("nonsense", 8, &lease, NULL) == QUORUMLOCK_CONFIG);
     CHECK(other == (void *)&url_count && nobody == (void *)&url_count && none == (void *)&url_count);
     CHECK(lease == (void *)&url_count && descriptor == -7);
@@ -310,7 +310,7 @@ static void *wait_until_cancelled(void *unused)
 {
     quorumlock_guard *guard = NULL;
     quorumlock_error *error = NULL;
-    CHECK(quorumlock_mutex_lock(waited_for, cancel, &guard, &error) == QUORUMLOCK_CANCELLED && guard == NULL);
+    CHECK(quorumlock_mutex_lock(waited_for, -1, cancel, &guard, &error) == QUORUMLOCK_CANCELLED && guard == NULL);
     CHECK(quorumlock_error_result(error) == QUORUMLOCK_CANCELLED);
     quorumlock_error_free(error);
     return unused;
@@ -325,10 +325,10 @@ static void waits_end_when_they_should(void)
     uint64_t before = quorumlock_now_ms();
 
     CHECK(quorumlock_mutex_lock_deadline(mutex, 0, NULL, &other, NULL) == QUORUMLOCK_HELD);
-    CHECK(quorumlock_mutex_lock_timeout(mutex, 0, NULL, &other, NULL) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_mutex_lock(mutex, 0, NULL, &other, NULL) == QUORUMLOCK_HELD);
     CHECK(quorumlock_mutex_lock_deadline(mutex, before + 60, NULL, &other, NULL) == QUORUMLOCK_HELD);
     CHECK(quorumlock_now_ms() - before >= 60);
-    CHECK(quorumlock_mutex_lock_timeout(mutex, 40, NULL, &other, NULL) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_mutex_lock(mutex, 40, NULL, &other, NULL) == QUORUMLOCK_HELD);
     CHECK(quorumlock_now_ms() - before >= 100 && other == NULL);
 
     cancel = quorumlock_cancel_handle_new();
@@ -339,8 +339,8 @@ static void waits_end_when_they_should(void)
     pthread_join(thread, NULL);
     CHECK(quorumlock_cancel_handle_is_cancelled(cancel) == 1);
     /* And every later wait. */
-    CHECK(quorumlock_mutex_lock_timeout(mutex, UINT64_MAX, cancel, &other, NULL) == QUORUMLOCK_CANCELLED);
-    CHECK(quorumlock_mutex_lock_deadline(mutex, UINT64_MAX, cancel, &other, NULL) == QUORUMLOCK_CANCELLED);
+    CHECK(quorumlock_mutex_lock(mutex, INT64_MAX, cancel, &other, NULL) == QUORUMLOCK_CANCELLED);
+    CHECK(quorumlock_mutex_lock_deadline(mutex, INT64_MAX, cancel, &other, NULL) == QUORUMLOCK_CANCELLED);
     quorumlock_cancel_handle_free(cancel);
     quorumlock_guard_free(guard);
     quorumlock_mutex_free(mutex);
@@ -352,7 +352,7 @@ static pthread_barrier_t both_are_here;
 static void *wait_for_what_is_freed(void *output)
 {
     pthread_barrier_wait(&both_are_here);
-    MUST(quorumlock_mutex_lock(waited_for, NULL, output, &error));
+    MUST(quorumlock_mutex_lock(waited_for, -1, NULL, output, &error));
     return NULL;
 }
 
@@ -471,13 +471,13 @@ static void a_loss_is_told_to_event_loops_and_callbacks(void)
 static void numbers_grow_and_stay_known(void)
 {
     quorumlock_client *client = client_of(urls, url_count);
-    quorumlock_mutex *mutex = mutex_of(client, "fenced"), *plain = mutex_of(client, "fenced");
+    quorumlock_mutex *mutex = mutex_of_kind(client, "fenced", QUORUMLOCK_LOCK_FENCED);
+    quorumlock_mutex *plain = mutex_of(client, "fenced");
     quorumlock_guard *first, *second, *other;
     quorumlock_lease *lease = NULL, *read = NULL;
     quorumlock_secret *secret = NULL;
     uint64_t numbers[3];
 
-    CHECK(quorumlock_mutex_set_fenced(mutex, 1) == QUORUMLOCK_OK);
     first = take(mutex);
     numbers[0] = quorumlock_guard_fencing_token(first);
     MUST(quorumlock_guard_unlock(first, &error));
@@ -513,9 +513,8 @@ static void numbers_grow_and_stay_known(void)
     numbers[2] = quorumlock_guard_fencing_token(first);
     CHECK(numbers[2] > numbers[1]);
     quorumlock_guard_free(first);
-    CHECK(quorumlock_mutex_set_fenced(mutex, 0) == QUORUMLOCK_OK);
     first = NULL;
-    MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &first, &error));
+    MUST(quorumlock_mutex_lock(plain, 10000, NULL, &first, &error));
     CHECK(quorumlock_guard_fencing_token(first) == 0);
     quorumlock_guard_free(first);
     quorumlock_mutex_free(mutex);
@@ -665,7 +664,7 @@ static void observers_are_called_and_released(void)
     record.guard = take(mutex);
     MUST(quorumlock_guard_extend(record.guard, 20000, &error));
     CHECK(record.result == QUORUMLOCK_BUSY && record.remaining > 5000);
-    MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &other, &error));
+    MUST(quorumlock_mutex_lock(mutex, 10000, NULL, &other, &error));
     CHECK(record.events[QUORUMLOCK_EVENT_RELEASED] == 2);
     record.guard = NULL;
     MUST(quorumlock_guard_unlock(other, &error));

@@ -96,7 +96,7 @@ int main(int count, char **arguments)
     for (tries = 0; tries < 5000 && !are_met_again(nodes, last); tries++) {
         struct timespec moment = {0, 2000000};
         quorumlock_guard *guard = NULL;
-        MUST(quorumlock_mutex_lock(mutex, NULL, &guard, &error));
+        MUST(quorumlock_mutex_lock(mutex, -1, NULL, &guard, &error));
         quorumlock_guard_free(guard);
         nanosleep(&moment, NULL);
         quorumlock_nodes_free(nodes);

@@ -90,7 +90,7 @@ fn value(kind: &str, name: &str) -> String {
         "quorumlock_str *" => "&text".into(),
         "size_t" => "1".into(),
         "double" => "0.01".into(),
-        "int" | "uint32_t" | "uint64_t" => "1000".into(),
+        "int" | "int64_t" | "uint32_t" | "uint64_t" => "1000".into(),
         "void *" | "quorumlock_release" => "NULL".into(),
         "quorumlock_observer" => "on_event".into(),
         "quorumlock_lost" => "on_lost".into(),

@@ -46,11 +46,10 @@ int main(int count, char **arguments)
     is_refused(permits_of(client, 0));
     is_refused(permits_of(client, 257));
     other = permits_of(client, 2);
-    CHECK(quorumlock_mutex_set_fenced(other, 1) == QUORUMLOCK_OK);
-    is_refused(other);
-    other = permits_of(client, 2);
-    CHECK(quorumlock_mutex_set_reentrant(other, NULL) == QUORUMLOCK_OK);
-    is_refused(other);
+    CHECK(quorumlock_mutex_set_fair(other, 1) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_mutex_set_reentrant(other, NULL) == QUORUMLOCK_CONFIG);
+    quorumlock_guard_free(take(other));
+    quorumlock_mutex_free(other);
     CHECK(quorumlock_mutex_holder(doors, &holder, NULL) == QUORUMLOCK_CONFIG && holder == NULL);
 
     quorumlock_mutex_free(slot);

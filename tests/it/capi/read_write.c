@@ -5,13 +5,6 @@
 #include "check.h"
 #include <poll.h>
 
-static quorumlock_mutex *mutex_for(const quorumlock_client *client, const char *name, int access)
-{
-    quorumlock_mutex *mutex = mutex_of(client, name);
-    CHECK(quorumlock_mutex_set_access(mutex, access) == QUORUMLOCK_OK);
-    return mutex;
-}
-
 static quorumlock_result tried(const quorumlock_mutex *mutex)
 {
     quorumlock_guard *guard = NULL;
@@ -26,9 +19,9 @@ static quorumlock_result tried(const quorumlock_mutex *mutex)
 
 static void readers_share(const quorumlock_client *client, const quorumlock_client *other)
 {
-    quorumlock_mutex *read = mutex_for(client, "shared", QUORUMLOCK_ACCESS_READ);
-    quorumlock_mutex *theirs = mutex_for(other, "shared", QUORUMLOCK_ACCESS_READ);
-    quorumlock_mutex *write = mutex_for(other, "shared", QUORUMLOCK_ACCESS_WRITE), *plain = mutex_of(other, "shared");
+    quorumlock_mutex *read = mutex_of_kind(client, "shared", QUORUMLOCK_LOCK_READ);
+    quorumlock_mutex *theirs = mutex_of_kind(other, "shared", QUORUMLOCK_LOCK_READ);
+    quorumlock_mutex *write = mutex_of_kind(other, "shared", QUORUMLOCK_LOCK_WRITE), *plain = mutex_of(other, "shared");
     quorumlock_guard *one = take(read), *two = take(read), *three = take(theirs);
     quorumlock_lease *lease = NULL;
     quorumlock_error *error = NULL;
@@ -69,8 +62,8 @@ static void called(void *userdata)
 
 static void a_writer_becomes_a_reader(const quorumlock_client *client, const quorumlock_client *other)
 {
-    quorumlock_mutex *write = mutex_for(client, "down", QUORUMLOCK_ACCESS_WRITE);
-    quorumlock_mutex *read = mutex_for(other, "down", QUORUMLOCK_ACCESS_READ);
+    quorumlock_mutex *write = mutex_of_kind(client, "down", QUORUMLOCK_LOCK_WRITE);
+    quorumlock_mutex *read = mutex_of_kind(other, "down", QUORUMLOCK_LOCK_READ);
     quorumlock_guard *guard = take(write);
     int calls = 0, counts = 0;
     MUST(quorumlock_guard_on_lost(guard, called, &calls, NULL, &error));
@@ -90,7 +83,7 @@ static quorumlock_guard *take_for_a_moment(const quorumlock_mutex *write)
 {
     quorumlock_guard *guard = NULL;
     int attempts = 0;
-    while (quorumlock_mutex_lock_timeout(write, 10000, NULL, &guard, NULL) != QUORUMLOCK_OK) {
+    while (quorumlock_mutex_lock(write, 10000, NULL, &guard, NULL) != QUORUMLOCK_OK) {
         CHECK(++attempts < 5);
     }
     return guard;
@@ -98,7 +91,7 @@ static quorumlock_guard *take_for_a_moment(const quorumlock_mutex *write)
 
 static void a_downgrade_ends_as_its_lease_does(const quorumlock_client *client)
 {
-    quorumlock_mutex *write = mutex_for(client, "end", QUORUMLOCK_ACCESS_WRITE);
+    quorumlock_mutex *write = mutex_of_kind(client, "end", QUORUMLOCK_LOCK_WRITE);
     quorumlock_guard *guard;
     quorumlock_result result;
     struct pollfd lost;
@@ -131,13 +124,6 @@ static void a_downgrade_ends_as_its_lease_does(const quorumlock_client *client)
     quorumlock_mutex_free(write);
 }
 
-static quorumlock_mutex *fenced_for(const quorumlock_client *client, int access)
-{
-    quorumlock_mutex *mutex = mutex_for(client, "numbers", access);
-    CHECK(quorumlock_mutex_set_fenced(mutex, 1) == QUORUMLOCK_OK);
-    return mutex;
-}
-
 /* What comes of the lease of this text. */
 static quorumlock_result attached(const quorumlock_mutex *mutex, const quorumlock_secret *text, quorumlock_guard **guard)
 {
@@ -166,11 +152,11 @@ static quorumlock_secret *text_of(quorumlock_guard *guard, uint64_t number)
 
 static void writers_have_numbers_that_grow(const quorumlock_client *client, const quorumlock_client *other)
 {
-    quorumlock_mutex *write = fenced_for(client, QUORUMLOCK_ACCESS_WRITE);
-    quorumlock_mutex *theirs = fenced_for(other, QUORUMLOCK_ACCESS_WRITE);
-    quorumlock_mutex *read = fenced_for(other, QUORUMLOCK_ACCESS_READ);
-    quorumlock_mutex *alone = fenced_for(other, QUORUMLOCK_ACCESS_ALONE);
-    quorumlock_mutex *without = mutex_for(other, "numbers", QUORUMLOCK_ACCESS_WRITE);
+    quorumlock_mutex *write = mutex_of_kind(client, "numbers", QUORUMLOCK_LOCK_FENCED_WRITE);
+    quorumlock_mutex *theirs = mutex_of_kind(other, "numbers", QUORUMLOCK_LOCK_FENCED_WRITE);
+    quorumlock_mutex *read = mutex_of_kind(other, "numbers", QUORUMLOCK_LOCK_READ);
+    quorumlock_mutex *alone = mutex_of_kind(other, "numbers", QUORUMLOCK_LOCK_FENCED);
+    quorumlock_mutex *without = mutex_of_kind(other, "numbers", QUORUMLOCK_LOCK_WRITE);
     quorumlock_guard *guard = take(write), *none = NULL;
     quorumlock_secret *text;
     uint64_t first = quorumlock_guard_fencing_token(guard), second;
@@ -218,21 +204,22 @@ static void writers_have_numbers_that_grow(const quorumlock_client *client, cons
 
 static void what_it_cannot_be(const quorumlock_client *client)
 {
-    quorumlock_mutex *mutex = mutex_for(client, "other", QUORUMLOCK_ACCESS_READ);
+    static const int numbers[] = { -1, 5 };
+    quorumlock_mutex *mutex = NULL;
     quorumlock_holder *holder = NULL;
     quorumlock_error *error = NULL;
-    CHECK(quorumlock_mutex_set_access(mutex, 3) == QUORUMLOCK_INVALID_ARGUMENT);
-    CHECK(quorumlock_mutex_set_access(mutex, -1) == QUORUMLOCK_INVALID_ARGUMENT);
+    int index;
+    for (index = 0; index < 2; index++) {
+        CHECK(quorumlock_client_mutex(client, "other", 5, numbers[index], &mutex) == QUORUMLOCK_INVALID_ARGUMENT);
+        CHECK(mutex == NULL);
+    }
+    mutex = mutex_of_kind(client, "other", QUORUMLOCK_LOCK_READ);
     CHECK(quorumlock_mutex_holder(mutex, &holder, &error) == QUORUMLOCK_CONFIG && holder == NULL);
     quorumlock_error_free(error);
-    CHECK(quorumlock_mutex_set_fair(mutex, 1) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_CONFIG);
-    CHECK(quorumlock_mutex_set_fair(mutex, 0) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_fair(mutex, 1) == QUORUMLOCK_CONFIG && tried(mutex) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_reentrant(mutex, NULL) == QUORUMLOCK_CONFIG && tried(mutex) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_set_min_hold_ms(mutex, 5) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_set_min_hold_ms(mutex, 0) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_set_access(mutex, QUORUMLOCK_ACCESS_ALONE) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_holder(mutex, &holder, NULL) == QUORUMLOCK_NOT_HELD);
-    CHECK(quorumlock_mutex_set_access(mutex, QUORUMLOCK_ACCESS_WRITE) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_set_reentrant(mutex, NULL) == QUORUMLOCK_OK && tried(mutex) == QUORUMLOCK_CONFIG);
     quorumlock_mutex_free(mutex);
 }
 

@@ -19,7 +19,7 @@ static void *work(void *argument)
     other_thread *self = argument;
     quorumlock_guard *guard = NULL;
     do {
-        self->locked = quorumlock_mutex_lock_timeout(self->mutex, WAIT_MS, NULL, &guard, NULL);
+        self->locked = quorumlock_mutex_lock(self->mutex, WAIT_MS, NULL, &guard, NULL);
     } while (self->locked == QUORUMLOCK_BUSY);
     quorumlock_guard_free(guard);
     if (self->level != NULL) {
@@ -136,7 +136,7 @@ static void wait_for(const quorumlock_mutex *mutex, waits *seen)
 {
     quorumlock_guard *none = NULL;
     seen->cancel = quorumlock_cancel_handle_new();
-    CHECK(quorumlock_mutex_lock(mutex, seen->cancel, &none, NULL) == QUORUMLOCK_CANCELLED && none == NULL);
+    CHECK(quorumlock_mutex_lock(mutex, -1, seen->cancel, &none, NULL) == QUORUMLOCK_CANCELLED && none == NULL);
     quorumlock_cancel_handle_free(seen->cancel);
 }
 
@@ -195,10 +195,9 @@ static void one_attempt_finds_the_lock_held(char **urls, int count)
     MUST(quorumlock_client_new(config, &client, &error));
     quorumlock_config_free(config);
     for (is_fenced = 0; is_fenced < 2; is_fenced++) {
-        plain = mutex_of(client, is_fenced ? "fenced attempt" : "attempt");
-        reentrant = mutex_of(client, is_fenced ? "fenced attempt" : "attempt");
-        CHECK(quorumlock_mutex_set_fenced(plain, is_fenced) == QUORUMLOCK_OK);
-        CHECK(quorumlock_mutex_set_fenced(reentrant, is_fenced) == QUORUMLOCK_OK);
+        int kind = is_fenced ? QUORUMLOCK_LOCK_FENCED : QUORUMLOCK_LOCK_PLAIN;
+        plain = mutex_of_kind(client, is_fenced ? "fenced attempt" : "attempt", kind);
+        reentrant = mutex_of_kind(client, is_fenced ? "fenced attempt" : "attempt", kind);
         guard = take(plain);
         for (has_object = 0; has_object < 2; has_object++) {
             CHECK(quorumlock_mutex_set_reentrant(reentrant, has_object ? owner : NULL) == QUORUMLOCK_OK);
@@ -218,10 +217,10 @@ static void attached_lease_is_no_level(const quorumlock_client *client)
 {
     int is_fenced;
     for (is_fenced = 0; is_fenced < 2; is_fenced++) {
-        quorumlock_mutex *mutex = mutex_of(client, "attached");
+        int kind = is_fenced ? QUORUMLOCK_LOCK_FENCED : QUORUMLOCK_LOCK_PLAIN;
+        quorumlock_mutex *mutex = mutex_of_kind(client, "attached", kind);
         quorumlock_guard *guard, *none = NULL;
         quorumlock_lease *lease = NULL;
-        CHECK(quorumlock_mutex_set_fenced(mutex, is_fenced) == QUORUMLOCK_OK);
         CHECK(quorumlock_mutex_set_reentrant(mutex, NULL) == QUORUMLOCK_OK);
         guard = take(mutex);
         MUST(quorumlock_guard_detach(guard, &lease, &error));

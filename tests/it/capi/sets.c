@@ -44,11 +44,10 @@ int main(int count, char **arguments)
 
     is_refused(set_of(client, names, 0));
     other = set_of(client, names, 2);
-    CHECK(quorumlock_mutex_set_fenced(other, 1) == QUORUMLOCK_OK);
-    is_refused(other);
-    other = set_of(client, names, 2);
-    CHECK(quorumlock_mutex_set_reentrant(other, NULL) == QUORUMLOCK_OK);
-    is_refused(other);
+    CHECK(quorumlock_mutex_set_fair(other, 1) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_mutex_set_reentrant(other, NULL) == QUORUMLOCK_CONFIG);
+    quorumlock_guard_free(take(other));
+    quorumlock_mutex_free(other);
     CHECK(quorumlock_mutex_holder(set, &holder, NULL) == QUORUMLOCK_CONFIG && holder == NULL);
     other = NULL;
     CHECK(quorumlock_client_mutex_set(client, damaged, 2, &other) == QUORUMLOCK_NOT_UTF8);

@@ -139,11 +139,29 @@ static void levels(const quorumlock::client &client)
     }
 }
 
+static void logs_in(const char *url)
+{
+    auto refused = [url](quorumlock::provider provider) {
+        quorumlock::config config({url});
+        quorumlock::client client(config.set("node_timeout", "1s").credentials(std::move(provider)));
+        try {
+            quorumlock::mutex(client, "login").try_lock();
+        } catch (const quorumlock::failure &failure) {
+            return std::string(failure.what());
+        }
+        return std::string();
+    };
+    auto fails = [](std::string_view) -> quorumlock::credentials { throw 1; };
+    CHECK(refused(fails).find("no credentials: the provider returned an error") != std::string::npos);
+    // The server has no password set, and says so.
+    auto found = [](std::string_view) { return quorumlock::credentials {std::nullopt, "hunter2", 60s}; };
+    CHECK(refused(found).find("the server has none set") != std::string::npos);
+}
+
 static void readers(const quorumlock::client &client)
 {
-    quorumlock::mutex read(client, "readers"), write(client, "readers");
-    read.access(QUORUMLOCK_ACCESS_READ);
-    write.access(QUORUMLOCK_ACCESS_WRITE);
+    quorumlock::mutex read(client, "readers", QUORUMLOCK_LOCK_READ);
+    quorumlock::mutex write(client, "readers", QUORUMLOCK_LOCK_WRITE);
     auto guard = write.lock();
     CHECK(!read.try_lock());
     guard.downgrade();
@@ -213,8 +231,8 @@ static void waits(const quorumlock::client &client)
 
 static void holding(const quorumlock::client &client)
 {
-    quorumlock::mutex mutex(client, "holding");
-    mutex.ttl(30s).fenced();
+    quorumlock::mutex mutex(client, "holding", QUORUMLOCK_LOCK_FENCED);
+    mutex.ttl(30s);
     auto first = mutex.lock();
     auto number = first.fencing_token();
     CHECK(number > 0 && first.remaining() > 20s);
@@ -239,16 +257,16 @@ static void holding(const quorumlock::client &client)
     std::this_thread::sleep_for(2500ms);
     watched.ensure(1ms);
     CHECK(watched.unlock());
-    mutex.watchdog(false).fenced(false).fair();
-    CHECK(mutex.lock().fencing_token() == 0);
-    mutex.fenced();
+    mutex.watchdog(false).fair();
     CHECK(mutex.lock().fencing_token() > 0);
+    quorumlock::mutex plain(client, "holding");
+    CHECK(plain.fair().lock().fencing_token() == 0);
 }
 
 static void moving(const quorumlock::client &client)
 {
-    quorumlock::mutex mutex(client, "moving");
-    mutex.ttl(30s).fenced();
+    quorumlock::mutex mutex(client, "moving", QUORUMLOCK_LOCK_FENCED);
+    mutex.ttl(30s);
     auto guard = mutex.lock();
     auto number = guard.fencing_token();
     auto lease = guard.detach();
@@ -270,6 +288,7 @@ int main(int count, char **arguments)
             + QUORUMLOCK_VERSION_PATCH);
     CHECK(!quorumlock::version().empty() && quorumlock::text(QUORUMLOCK_HELD) != quorumlock::text(QUORUMLOCK_OK));
     failures(arguments[1]);
+    logs_in(arguments[1]);
     auto told = std::make_shared<log>();
     {
         quorumlock::config config;

@@ -183,6 +183,23 @@ def signals(client):
         assert result_of(mutex.lock, cancel) == Result.CANCELLED
 
 
+def credentials(url):
+    def refused(provider):
+        try:
+            quorumlock.Mutex(quorumlock.Client([url], node_timeout=1, credentials=provider), "login").try_lock()
+        except quorumlock.Failure as failure:
+            assert failure.result == Result.UNAVAILABLE and "hunter2" not in str(failure)
+            return str(failure)
+
+    def fails(node):
+        raise ValueError("hunter2 of " + node)
+
+    assert "no credentials: the provider returned an error" in refused(fails)
+    # The server has no password set, and says so.
+    assert "the server has none set" in refused(lambda node: (None, "hunter2"))
+    assert "no credentials" not in refused(lambda node: ("alice", "hunter2", 60))
+
+
 def levels(client):
     request = quorumlock.Owner()
     for reentrant in (True, request):
@@ -193,8 +210,8 @@ def levels(client):
 
 
 def readers(client):
-    read = quorumlock.Mutex(client, "readers", access=quorumlock.Access.READ)
-    write = quorumlock.Mutex(client, "readers", access=quorumlock.Access.WRITE)
+    read = quorumlock.Mutex(client, "readers", kind=quorumlock.LockKind.READ)
+    write = quorumlock.Mutex(client, "readers", kind=quorumlock.LockKind.WRITE)
     guard = write.lock()
     assert read.try_lock() is None
     guard.downgrade()
@@ -220,7 +237,7 @@ def permits(client):
 
 
 def holding(client):
-    mutex = quorumlock.Mutex(client, "holding", ttl=30, fenced=True)
+    mutex = quorumlock.Mutex(client, "holding", ttl=30, kind=quorumlock.LockKind.FENCED)
     first = mutex.lock()
     assert first.fencing_token > 0 and first.remaining > 20
     first.ensure(20)
@@ -232,7 +249,7 @@ def holding(client):
         losses.append(1)
         raise ValueError("it must not reach the library")
 
-    second = quorumlock.Mutex(client, "holding", ttl=0.3, fenced=True).lock()
+    second = quorumlock.Mutex(client, "holding", ttl=0.3, kind=quorumlock.LockKind.FENCED).lock()
     assert second.fencing_token > first.fencing_token
     second.on_lost(lost)
     assert select.select([second.lost_descriptor()], [], [], 10)[0] and soon(lambda: losses == [1])
@@ -255,7 +272,7 @@ def holding(client):
 
 
 def moving(client):
-    mutex = quorumlock.Mutex(client, "moving", ttl=30, fenced=True)
+    mutex = quorumlock.Mutex(client, "moving", ttl=30, kind=quorumlock.LockKind.FENCED)
     guard = mutex.lock()
     number, lease = guard.fencing_token, guard.detach()
     assert (lease.key, lease.ttl, lease.fencing_token) == ("quorumlock-fence:w:moving", 30, number)
@@ -303,6 +320,7 @@ def main(path, *urls):
     assert quorumlock.version_number() == major * 65536 + minor * 256 + patch
     failures()
     refused_settings()
+    credentials(urls[0])
     without_tls()
     events = []
     seconds = []
