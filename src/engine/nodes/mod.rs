@@ -216,22 +216,21 @@ impl Nodes {
         is_closed_in_use: bool,
         now: Timestamp,
     ) {
-        let conditions = self.rounds.conditions(ticket);
-        let is_needed =
-            conditions.is_some_and(|conditions| self.connections[node].may_hold(conditions));
-        if !(is_needed && is_closed_in_use && self.rounds.resend(ticket, node)) {
-            self.rounds.vote(ticket, node, &Vote::Fault(fault));
+        let Nodes {
+            connections,
+            rounds,
+            releases,
+            ..
+        } = self;
+        let is_needed = rounds
+            .conditions(ticket)
+            .is_some_and(|conditions| connections[node].may_hold(conditions));
+        if !(is_needed && is_closed_in_use && rounds.resend(ticket, node)) {
+            rounds.vote(ticket, node, &Vote::Fault(fault));
         }
         match is_needed {
-            true => self.releases.defer(
-                node,
-                ticket,
-                None,
-                &mut self.connections,
-                &mut self.rounds,
-                now,
-            ),
-            false => self.rounds.unrefer(ticket),
+            true => releases.defer(node, ticket, None, connections, rounds, now),
+            false => rounds.unrefer(ticket),
         }
     }
 

@@ -68,15 +68,17 @@ impl Nodes {
         request: &LeaseRequest<'_>,
         now: Timestamp,
     ) -> Ticket {
-        let &LeaseRequest {
-            key,
-            token,
-            ttl_millis,
-            kind,
-        } = request;
         self.tidy(now);
-        let verb = Verb::Extend { ttl_millis };
-        let ticket = self.open_command(Purpose::Extend, key, token, kind, verb);
+        let verb = Verb::Extend {
+            ttl_millis: request.ttl_millis,
+        };
+        let ticket = self.open_command(
+            Purpose::Extend,
+            request.key,
+            request.token,
+            request.kind,
+            verb,
+        );
         let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         self.queue(ticket, ready, now);
         ticket
@@ -143,16 +145,13 @@ impl Nodes {
         nodes: NodeSet,
         now: Timestamp,
     ) -> NodeSet {
-        let &LeaseRequest {
-            key,
-            token,
-            ttl_millis,
-            kind,
-        } = request;
         // A fence that does not fall is all that the next holder needs: the lock's own is the
         // floor.
         let purpose = Purpose::Acquire(Attempt::default());
-        let ticket = self.open_command(purpose, key, token, kind, Verb::Acquire { ttl_millis });
+        let verb = Verb::Acquire {
+            ttl_millis: request.ttl_millis,
+        };
+        let ticket = self.open_command(purpose, request.key, request.token, request.kind, verb);
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
             if !self.connections[node].is_ready(now) {
