@@ -162,6 +162,14 @@ impl Client {
         key_space::name(key, self.settings().prefix.len())
     }
 
+    /// The names of the resources that a lock's key is of.
+    pub(crate) fn resources<'k>(
+        &'k self,
+        key: &'k LockKey,
+    ) -> impl ExactSizeIterator<Item = &'k str> {
+        key.each().iter().map(|key| self.resource(key))
+    }
+
     /// The faults of a count, with the addresses of their nodes.
     pub(crate) fn unavailability(&self, count: &RoundResult) -> Unavailability {
         let cause = |&(node, fault): &(NodeId, Fault)| {

@@ -6,15 +6,14 @@
 use super::background_call::BackgroundCall;
 use super::channel_watch::ChannelWatch;
 use super::credentials;
-use super::driver::Driver;
+use super::driver::{Driver, Reactor};
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
-pub(crate) use super::nodes::commands::InTurn;
 use super::nodes::status::NodeStatusSnapshot;
 pub(crate) use super::nodes::submission::{
-    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+    AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 use super::nodes::submission::{Posting, Submission};
 pub(crate) use super::rounds::RoundResult;
@@ -137,14 +136,14 @@ impl Engine {
                         driver.enter(|nodes, now| nodes.on_credentials(node, returned, now));
                     }
                 })?;
-                driver.enter(|nodes, _| nodes.log_in_by(node, thread));
+                driver.enter(|nodes, _| nodes.connections.log_in_by(node, thread));
             }
         }
         let weak = Arc::downgrade(&driver);
         let certificates = renewal.map(|renewal| {
             credentials::watch_certificates(renewal, move |changed| {
                 if let Some(driver) = weak.upgrade() {
-                    driver.enter(|nodes, _| nodes.on_certificates(changed));
+                    driver.enter(|nodes, _| nodes.connections.on_certificates(changed));
                 }
             })
         });
@@ -206,7 +205,7 @@ impl Engine {
                 let begin = |nodes: &mut Nodes, now| {
                     nodes.subscribers.registry.look_into(seat.entry().number);
                     let ticket = nodes.acquire(&request, now);
-                    until = deadline(nodes.has_to_connect(now));
+                    until = deadline(nodes.connections.have_to_be_made(now));
                     (ticket, until)
                 };
                 let refused = self.driver.run(begin, |nodes, ticket| {
@@ -222,10 +221,8 @@ impl Engine {
                         now.after(now.since(t0.steady).min(REFUSAL_LIMIT))
                             .min(until)
                     };
-                    self.driver.run(
-                        |_, now| (ticket, refusals(now)),
-                        |nodes, ticket| nodes.rounds.conclude(ticket),
-                    )
+                    self.driver
+                        .run(|_, now| (ticket, refusals(now)), Nodes::conclude)
                 })
             }
         };
@@ -250,19 +247,19 @@ impl Engine {
     /// no name yet.
     pub(crate) fn sit(&self, key: &Arc<str>, kind: Kind, random: u64) -> Seat<'_> {
         let interrupt = Arc::new(Interrupt::new(&self.waker));
-        let (client, number) = self
-            .driver
-            .enter(|nodes, now| nodes.enter_queue(&interrupt, random, now));
+        let (client, number) = self.driver.enter(|nodes, now| {
+            nodes
+                .subscribers
+                .enter(&interrupt, random, &mut nodes.connections, now)
+        });
         let entry = Entry {
             client,
             kind: kind.entry_kind(),
             number,
         };
-        let driver = &*self.driver;
-        let key = Arc::clone(key);
         Seat {
-            driver,
-            key,
+            driver: &self.driver,
+            key: Arc::clone(key),
             kind,
             entry,
             interrupt,
@@ -336,7 +333,7 @@ impl Engine {
     ) -> RoundResult {
         self.driver.run(
             |nodes, now| (nodes.raise(key, attempt, agreement, now), deadline(now)),
-            |nodes, ticket| nodes.rounds.conclude(ticket),
+            Nodes::conclude,
         )
     }
 
@@ -433,7 +430,7 @@ impl Engine {
         let deadline = deadline();
         self.driver.run(
             |_, now| (ticket, stragglers.until(now).min(deadline)),
-            |nodes, ticket| nodes.rounds.conclude(ticket),
+            Nodes::conclude,
         )
     }
 
@@ -455,7 +452,7 @@ impl Engine {
     pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
         self.driver.run(
             |nodes, now| (nodes.check(now), now.after(timeout)),
-            |nodes, ticket| nodes.conclude_check(ticket),
+            Nodes::conclude_check,
         )
     }
 
@@ -465,10 +462,14 @@ impl Engine {
         self.driver.run(
             |nodes, now| {
                 let ticket = nodes.inspect(key, is_fenced, now);
-                let timeouts = if nodes.has_to_connect(now) { 2 } else { 1 };
+                let timeouts = if nodes.connections.have_to_be_made(now) {
+                    2
+                } else {
+                    1
+                };
                 (ticket, now.after(self.node_timeout * timeouts))
             },
-            |nodes, ticket| nodes.rounds.conclude(ticket),
+            Nodes::conclude,
         )
     }
 
@@ -479,7 +480,8 @@ impl Engine {
 
     /// The nodes that vote and answer in time, as far as is known.
     pub(crate) fn voting(&self) -> NodeSet {
-        self.driver.enter(|nodes, now| nodes.voting(now))
+        self.driver
+            .enter(|nodes, now| nodes.connections.voting(now))
     }
 
     /// How many rounds are in flight.
@@ -533,8 +535,8 @@ impl Engine {
         self.driver.run(
             |nodes, now| (nodes.await_settled(Settled::Run, now), now.after(timeout)),
             |nodes, ticket| {
-                nodes.leave_settled(ticket);
-                nodes.unsettled()
+                nodes.releases.leave(ticket, &mut nodes.rounds);
+                nodes.connections.unsettled()
             },
         )
     }
@@ -561,8 +563,8 @@ impl Engine {
                 |nodes, now| (nodes.await_settled(Settled::Answered, now), until),
                 |nodes, ticket| {
                     let is_settled = nodes.rounds.is_decided(ticket);
-                    nodes.leave_settled(ticket);
-                    let last = nodes.heard_at().max(begun);
+                    nodes.releases.leave(ticket, &mut nodes.rounds);
+                    let last = nodes.releases.heard_at.max(begun);
                     if is_settled {
                         begun
                     } else {

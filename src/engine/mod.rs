@@ -17,7 +17,7 @@
 //! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
-//! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Following::queue` | `engine/nodes/following.rs` |
+//! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Connections::queue` | `engine/nodes/connections.rs` |
 //! | 10 | The log notes which reply is expected of each, behind those to earlier commands | `Log::append` | `protocol/session/log.rs` |
 //! | 11 | The command is encoded: `SET key token NX PX ttl` | `plain::acquire` | `protocol/kinds/plain.rs` |
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
@@ -59,12 +59,12 @@
 //! |---|---|---|---|
 //! | 1 | A release is queued on each connection, behind its own `SET`. For a node without a connection it is kept, if its key may be there | [`Nodes::release`](nodes::Nodes::release) | `engine/nodes/requests.rs` |
 //! | 2 | The key may be there if this client has written to the node since the attempt began | `NodeConnection::may_hold` | `engine/node_connection/mod.rs` |
-//! | 3 | A lost connection leaves releases unanswered: they are kept, if their keys may be there | `Nodes::defer_abandoned` | `engine/nodes/pending.rs` |
-//! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and sent again after a pause | `Nodes::note_not_run` | `engine/nodes/pending.rs` |
+//! | 3 | A lost connection leaves releases unanswered: they are kept, if their keys may be there | `Nodes::defer_abandoned` | `engine/nodes/mod.rs` |
+//! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and sent again after a pause | `UnsettledReleases::note_not_run` | `engine/nodes/pending.rs` |
 //! | 5 | The kept releases of a node, by the end of their keys; beyond a limit the first is dropped | `PendingReleases::insert` | `engine/node_connection/pending.rs` |
-//! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/pending.rs` |
+//! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/mod.rs` |
 //! | 7 | When the last thread leaves and releases are left or unanswered, or nodes are being judged, the helper drives, at once or when no thread has looked for the answers | `start_helper` | `engine/driver/helper.rs` |
-//! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `Nodes::end_settled` | `engine/nodes/pending.rs` |
+//! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `UnsettledReleases::end_waits` | `engine/nodes/pending.rs` |
 //! | 9 | The outcome of a release that no thread waits for is reported as an event | [`Rounds::report_verdict`](rounds::Rounds::report_verdict) | `engine/rounds/mod.rs` |
 
 mod background_call;

@@ -51,7 +51,15 @@ impl Seat<'_> {
     /// Waits until then at the latest, and returns what has arrived.
     pub(crate) fn wait(&self, until: Timestamp) -> Wakening {
         self.driver.run(
-            |nodes, now| (nodes.sleep(self.entry.number, now), until),
+            |nodes, now| {
+                let ticket = nodes.subscribers.sleep(
+                    self.entry.number,
+                    &mut nodes.connections,
+                    &mut nodes.rounds,
+                    now,
+                );
+                (ticket, until)
+            },
             |nodes, ticket| {
                 nodes.rounds.unrefer(ticket);
                 nodes.subscribers.registry.wake(self.entry.number)
@@ -109,7 +117,9 @@ impl Drop for Seat<'_> {
                 nodes.subscribers.registry.leave(entry.number);
                 nodes.update_queue(key, kind, Verb::Leave(Some(entry)), may_have, now);
             }
-            nodes.note_wait_ended(now);
+            nodes
+                .subscribers
+                .note_wait_ended(&mut nodes.connections, now);
         });
     }
 }

@@ -159,8 +159,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a timeout counts as a refusal",
         file: "engine/nodes/reactor.rs",
         edits: &[(
-            "                let fault = self.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault));",
-            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused);",
+            "                let fault = self.connections.apart(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault));",
+            "                let _ = self.connections[node].fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused);",
         )],
     },
     Mutant {
@@ -475,8 +475,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a release that did not run is forgotten",
         file: "engine/nodes/pending.rs",
         edits: &[(
-            "        self.defer_release(node, ticket, Some(fault), now);\n",
-            "        self.rounds.unrefer(ticket);\n",
+            "        self.defer(node, ticket, Some(fault), connections, rounds, now);\n",
+            "        rounds.unrefer(ticket);\n",
         )],
     },
 ];

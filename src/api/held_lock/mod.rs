@@ -15,7 +15,7 @@ use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, LeaseRequest};
 use crate::engine::local_queue::{HoldId, LocalLock};
-use crate::engine::watchdog_thread::{Unregistered, WatchedLock};
+use crate::engine::watchdog_thread::WatchedLock;
 use crate::events::error::{Error, NodeFault, Result};
 use crate::events::event::LossReason;
 use crate::events::extension::ExtendOutcome;
@@ -85,10 +85,7 @@ impl HeldLock {
 
     /// The names of a set, in order; the name of any other lock.
     pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.key()
-            .each()
-            .iter()
-            .map(|key| self.client.resource(key))
+        self.client.resources(self.key())
     }
 
     /// The number of the acquisition, if the lock is fenced.
@@ -303,16 +300,16 @@ impl HeldLock {
         self.client.check_process()?;
         // No extension of the writer is sent from here on, and a node refuses one that is on its
         // way.
-        let Unregistered {
-            lease,
-            reached,
-            loss_reported,
-        } = self.leave_watch();
+        let left = self.leave_watch();
         self.watched = OnceLock::new();
-        let lease = if loss_reported { Validity::LOST } else { lease };
+        let lease = if left.loss_reported {
+            Validity::LOST
+        } else {
+            left.lease
+        };
         self.state
-            .change(|state| (state.lease, state.reached) = (lease, reached));
-        if loss_reported {
+            .change(|state| (state.lease, state.reached) = (lease, left.reached));
+        if left.loss_reported {
             return Err(Error::lease_lost(self.name()));
         }
         self.claim.kind = Kind::Read;

@@ -21,15 +21,11 @@ impl HeldLock {
     /// behind the release.
     pub(crate) fn unlock(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
-        let Unregistered {
-            lease,
-            reached,
-            loss_reported,
-        } = self.leave_watch();
+        let left = self.leave_watch();
         let client = &self.client;
         let now = client.engine().readings();
-        let was_valid = lease.is_valid(now.lease);
-        let release = self.release_at(now.lease, reached);
+        let was_valid = left.lease.is_valid(now.lease);
+        let release = self.release_at(now.lease, left.reached);
         let hold = self.hold_id();
         let count = client.engine().release(release, now.steady, || {
             self.state.change(|state| state.lasts = None);
@@ -41,7 +37,7 @@ impl HeldLock {
         let context = ReleaseContext {
             key,
             was_valid,
-            loss_reported,
+            loss_reported: left.loss_reported,
             held,
             class: None,
             is_observed: true,
@@ -87,24 +83,22 @@ impl HeldLock {
 
     /// Releases the lock without waiting. The caller delivers queued events.
     pub(crate) fn post_release(&self) {
-        let Unregistered {
-            lease,
-            reached,
-            loss_reported,
-        } = self.leave_watch();
+        let left = self.leave_watch();
         let client = &self.client;
         let key = self.key();
         let now = client.engine().readings();
-        let was_valid = lease.is_valid(now.lease);
-        let is_loss_found = !was_valid && !loss_reported;
-        let loss_reported = loss_reported || is_loss_found;
+        let was_valid = left.lease.is_valid(now.lease);
+        let is_loss_found = !was_valid && !left.loss_reported;
+        let loss_reported = left.loss_reported || is_loss_found;
         let held = self.held_at(now);
         let context = client
             .report()
             .dropped(key.title(), was_valid, loss_reported, held);
-        client
-            .engine()
-            .post_release(self.release_at(now.lease, reached), now.steady, context);
+        client.engine().post_release(
+            self.release_at(now.lease, left.reached),
+            now.steady,
+            context,
+        );
         self.local.release(self.hold_id(), now.steady);
         if is_loss_found {
             client

@@ -168,10 +168,7 @@ impl Lock {
 
     /// The names of a set, in order; the name of any other lock.
     pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.key()
-            .each()
-            .iter()
-            .map(|key| self.client.resource(key))
+        self.client.resources(self.key())
     }
 
     /// How many permits a semaphore has, as the program has given it.

@@ -1,7 +1,7 @@
 //! Replies: read from a connection, and each handed to the round that it belongs to.
 
 use super::Nodes;
-use super::vote_filter::{NodeVote, VoteFilter};
+use super::vote_filter::NodeVote;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
@@ -10,8 +10,10 @@ use crate::engine::rounds::{Purpose, Refusal};
 use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
 use crate::fault::{Cause, Fault, Phase};
-use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::session::{Answer, Inspected, PlainVote, SessionEvent, Ticket, Wakes};
+use crate::protocol::operation::Verb;
+use crate::protocol::session::{
+    Answer, HandshakeState, Inspected, PlainVote, SessionEvent, Ticket, Wakes,
+};
 use std::time::Duration;
 
 impl Nodes {
@@ -29,7 +31,7 @@ impl Nodes {
     ) -> bool {
         let mut is_answered = false;
         loop {
-            let received = self.connections[node.index()].read(now);
+            let received = self.connections[node].read(now);
             match received.and_then(|_| self.dispatch(node, now)) {
                 Ok(more) => is_answered |= more,
                 Err(fault) => {
@@ -46,23 +48,21 @@ impl Nodes {
         }
         // Not before all was read: what is still unanswered then is late, and the node with it.
         if is_answered {
-            self.note_answer(node, now);
+            self.incarnations
+                .note_usable(node, &mut self.connections, now);
         }
         if self.releases.pending.contains(node) {
-            self.flush_pending(node, now);
+            self.releases
+                .flush(node, &mut self.connections, &mut self.rounds, now);
         }
-        if !self.following.counting.contains(node) {
-            let connection = &mut self.connections[node.index()];
-            let follows = self
-                .following
-                .follow_or_leave(node, connection, &mut self.poll);
-            let counts = follows && self.counts_as_it_is(node);
-            self.following.counting.set(node, counts);
+        if !self.connections.counting.contains(node) {
+            let counts = self.connections.follow_or_leave(node) && self.counts_as_it_is(node);
+            self.connections.counting.set(node, counts);
         }
-        if self.node(node).has_unsent(&self.following.log) {
+        if self.connections[node].has_unsent(&self.connections.log) {
             // A release goes out again: in another form, or because it was pending. Or the
             // handshake of TLS is over, or has another flight. An error shows at the next read.
-            let _ = self.flush_node(node, now);
+            let _ = self.connections.flush(node, now);
         }
         true
     }
@@ -70,9 +70,9 @@ impl Nodes {
     /// Whether nothing is known of a node that follows which would change its votes, or which a
     /// vote would change.
     fn counts_as_it_is(&self, node: NodeId) -> bool {
-        let connection = self.node(node);
-        self.states.is_up(node)
-            && !self.states.is_refusing(node)
+        let connection = &self.connections[node];
+        self.connections.states.is_up(node)
+            && !self.connections.states.is_refusing(node)
             && !self.incarnations.is_doubtful(node)
             && !connection.quarantine.is_on()
             && !connection.health.is_suspect()
@@ -81,23 +81,23 @@ impl Nodes {
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a
     /// lock may be acquired or kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
-        if self.following.counting.contains(node) {
+        if self.connections.counting.contains(node) {
             let counted = self.count_plain_votes(node);
-            counted.map_err(|error| Fault::protocol(self.node(node).phase(), error))?;
+            counted.map_err(|error| Fault::protocol(self.connections[node].phase(), error))?;
             // The other replies contain more: perhaps the node is not what it was.
-            let is_plain = !self.node(node).session.has_event();
-            self.following.counting.set(node, is_plain);
+            let is_plain = !self.connections[node].session.has_event();
+            self.connections.counting.set(node, is_plain);
         }
         let mut is_answered = false;
-        while self.node(node).session.has_event() {
+        while self.connections[node].session.has_event() {
             // By reference: an event is wide, and this runs for each reply.
-            match &mut self.connections[node.index()]
+            match &mut self.connections.each[node.index()]
                 .session
-                .next_event(&self.following.log)
+                .next_event(&self.connections.log)
             {
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
-                Err(error) => return Err(Fault::protocol(self.node(node).phase(), *error)),
+                Err(error) => return Err(Fault::protocol(self.connections[node].phase(), *error)),
             }
         }
         Ok(is_answered)
@@ -106,10 +106,10 @@ impl Nodes {
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other
     /// replies stay.
     fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
-        let session = &mut self.connections[node.index()].session;
+        let session = &mut self.connections.each[node.index()].session;
         while !session.incoming.is_empty()
             && let Some(PlainVote { ticket, is_granted }) =
-                session.next_plain_vote(&self.following.log)?
+                session.next_plain_vote(&self.connections.log)?
         {
             self.rounds.count(
                 ticket,
@@ -142,23 +142,37 @@ impl Nodes {
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
-                self.note_not_run(node, *ticket, *fault, now);
+                self.releases.note_not_run(
+                    node,
+                    *ticket,
+                    *fault,
+                    &mut self.connections,
+                    &mut self.rounds,
+                    now,
+                );
             }
             SessionEvent::Accepted => {
-                self.filter(node).on_handshake();
-                self.reject_duplicate(node, now);
-                self.on_look(node, now);
+                self.connections.filter(node).on_handshake();
+                self.connections.reject_duplicate(node, now);
+                self.incarnations.on_look(node, &mut self.connections, now);
+                self.judge(now);
             }
             SessionEvent::Rechecked => {
-                self.filter(node).on_recheck();
-                self.on_look(node, now);
+                self.connections.filter(node).on_recheck();
+                self.incarnations.on_look(node, &mut self.connections, now);
+                self.judge(now);
             }
-            SessionEvent::MemoryKnown => self.filter(node).on_memory_known(),
-            SessionEvent::Noted => self.on_noted(node, now),
+            SessionEvent::MemoryKnown => self.connections.filter(node).on_memory_known(),
+            SessionEvent::Noted => {
+                self.incarnations.on_noted(node, &mut self.connections, now);
+                self.judge(now);
+            }
             SessionEvent::LoggedInAnew => self.on_logged_in_anew(node),
-            SessionEvent::LogInRefused(fault) => self.on_login_refused(node, *fault),
+            SessionEvent::LogInRefused(fault) => {
+                self.connections.on_login_refused(node, *fault);
+            }
             SessionEvent::Rejected(fault) => {
-                self.filter(node).on_rejected(*fault, now);
+                self.connections.filter(node).on_rejected(*fault, now);
                 self.on_silence(node, *fault, false, now);
             }
         }
@@ -224,12 +238,10 @@ impl Nodes {
     /// Queues an operation once more, in another form. An acquire is not repeated when its attempt
     /// is over: its release has been queued, or will be, and must be the last command.
     fn resend(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        self.apart(node);
+        self.connections.apart(node);
         match self.rounds.command(ticket) {
             Some(command) if !command.operation.acquires() || !self.rounds.is_decided(ticket) => {
-                self.connections[node.index()]
-                    .session
-                    .ask_again(&command, now);
+                self.connections[node].session.ask_again(&command, now);
             }
             _ => self.rounds.unrefer(ticket),
         }
@@ -237,7 +249,7 @@ impl Nodes {
 
     /// Takes what a release or a leave has found in the queues, as its reply reports.
     fn take_wakes(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        let wakes = self.connections[node.index()].session.take_wakes();
+        let wakes = self.connections[node].session.take_wakes();
         if wakes != Wakes::default() {
             self.on_wakes(node, ticket, wakes, now);
         }
@@ -255,28 +267,23 @@ impl Nodes {
             return;
         };
         let keys = command.key.clone();
-        let leave = Operation {
-            verb: Verb::Leave(None),
-            ..*command.operation
-        };
+        let kind = command.operation.kind;
         for (key, part) in keys.each().iter().zip(0..) {
             if wakes.told & 1 << part != 0 {
                 self.subscribers.registry.note_woken(key, now);
             }
             if wakes.more & 1 << part != 0 && self.subscribers.may_repeat(now) {
-                self.queue_entry(key, leave, NodeSet::only(node), now);
+                self.update_queue(key, kind, Verb::Leave(None), NodeSet::only(node), now);
             }
         }
     }
 
     /// Counts a vote, as far as it counts. True when the node has answered whether a lock may be
     /// acquired or kept.
-    pub(super) fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
+    fn count_vote(&mut self, cast: &mut NodeVote, now: Timestamp) -> bool {
         let Nodes {
             rounds,
             connections,
-            states,
-            clock,
             incarnations,
             ..
         } = self;
@@ -288,12 +295,12 @@ impl Nodes {
         } = *cast;
         let purpose = rounds.purpose(ticket);
         if incarnations.is_doubtful(node) {
-            let refusal = connections[node.index()].session.identity().look.refusal;
+            let refusal = connections[node].session.identity().look.refusal;
             if incarnations.holds(cast, rounds.round(ticket), refusal) {
                 return !matches!(purpose, Some(Purpose::Inspect(_)));
             }
         }
-        let voter = connections[node.index()]
+        let voter = connections[node]
             .session
             .standing()
             .voter()
@@ -315,18 +322,14 @@ impl Nodes {
                 incarnations.held.push(*cast);
                 return false;
             }
-            let left = connections[voter.index()].quarantine.remaining(clock.now());
+            let left = connections[voter]
+                .quarantine
+                .remaining(connections.clock.now());
             if incarnations.is_doubtful(voter) || !left.is_zero() {
                 cast.vote = duplicate(voter);
             }
         }
-        let connection = &mut connections[node.index()];
-        let mut filter = VoteFilter {
-            node,
-            connection,
-            states,
-            clock: &**clock,
-        };
+        let mut filter = connections.filter(node);
         filter.filter_vote(purpose, &mut cast.vote, now);
         // One run id has one vote, however many URLs report it, and a grant by any of them counts
         // as the voter's: of two URLs of one server, either may be the first to set or to delete
@@ -364,19 +367,51 @@ impl Nodes {
         is_usable
     }
 
-    /// One server has one vote, however many URLs lead to it: the one that answered first (rule
-    /// 7.3). The second one is rejected, whatever its place in the list, because the first may have
-    /// voted already.
-    fn reject_duplicate(&mut self, node: NodeId, now: Timestamp) {
-        let Some(run_id) = self.node(node).run_id(now) else {
+    /// The connection is lost, or the node may not vote on it.
+    pub(super) fn on_silence(&mut self, node: NodeId, fault: Fault, is_idle: bool, now: Timestamp) {
+        let is_idle = is_idle && self.connections[node].is_closed();
+        for held in self.incarnations.on_silence(node, is_idle) {
+            let vote = Vote::Fault(fault);
+            self.count_held(NodeVote { vote, ..held }, now);
+        }
+        self.judge(now);
+    }
+
+    /// Judges the nodes without those that are late, if it is time to. While no call was made, no
+    /// thread has read what they have replied: that counts.
+    pub(super) fn judge_late(&mut self, now: Timestamp) {
+        if now < self.incarnations.due() {
             return;
-        };
-        let is_same =
-            |&other: &NodeId| other != node && self.node(other).run_id(now) == Some(run_id);
-        if let Some(first) = self.nodes().find(is_same) {
-            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first.index()));
-            self.node_mut(node).reject(fault, now);
-            self.filter(node).note_failure(fault, now);
+        }
+        for node in self.connections.nodes() {
+            if self.connections[node].is_open() {
+                self.read(node, now);
+            }
+        }
+        self.incarnations
+            .note_late(self.connections.node_timeout, now);
+        self.judge(now);
+    }
+
+    /// Judges the nodes, as far as that is possible now, and counts the votes that have waited for
+    /// it.
+    fn judge(&mut self, now: Timestamp) {
+        let held = self
+            .incarnations
+            .judge(&mut self.connections, &mut self.rounds, now);
+        for mut held in held {
+            let standing = self.connections[held.node].session.standing();
+            if let (HandshakeState::Rejected(fault), false) = (standing, standing.is_duplicate()) {
+                held.vote = Vote::Fault(fault);
+            }
+            self.count_held(held, now);
+        }
+    }
+
+    fn count_held(&mut self, mut held: NodeVote, now: Timestamp) {
+        if self.count_vote(&mut held, now) {
+            self.incarnations
+                .note_usable(held.node, &mut self.connections, now);
         }
     }
 }

@@ -15,7 +15,6 @@ use std::time::Duration;
 /// What is known of the nodes' incarnations.
 pub(super) struct Incarnations {
     pub(super) rules: Rules,
-    pub(super) node_timeout: Duration,
     pub(super) seen: Vec<Seen>,
     pub(super) times: Vec<LookTimes>,
     /// What does not fit this client, as it was reported.
@@ -75,10 +74,9 @@ pub(super) enum Stage {
 }
 
 impl Incarnations {
-    pub(super) fn new(rules: Rules, node_timeout: Duration, nodes: usize) -> Incarnations {
+    pub(super) fn new(rules: Rules, nodes: usize) -> Incarnations {
         Incarnations {
             rules,
-            node_timeout,
             seen: vec![Seen::Silent; nodes],
             times: vec![
                 LookTimes {

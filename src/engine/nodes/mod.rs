@@ -5,14 +5,13 @@
 //! thread waits for it. Nothing here waits: sockets are written and read as far as they go, and the
 //! [`driver`](super::driver) does the rest.
 //!
-//! [`requests`] begins the operations, [`commands`] makes their commands, [`following`] queues
-//! those, [`dispatch`] hands out the replies, [`vote_filter`] judges them, [`pending`] sends again
-//! what a node has not run, [`subscribers`] receives what calls that wait are told, and [`reactor`]
-//! is what the driver asks.
+//! [`requests`] begins the operations, [`connections`] queues their commands, [`dispatch`] hands out
+//! the replies, [`vote_filter`] judges them, [`judging`] judges the nodes, [`pending`] keeps what a
+//! node has not run, [`subscribers`] receives what calls that wait are told, and [`reactor`] is what
+//! the driver asks.
 
-pub(super) mod commands;
+mod connections;
 mod dispatch;
-mod following;
 mod incarnations;
 mod judging;
 mod pending;
@@ -24,9 +23,8 @@ pub(super) mod submission;
 pub(super) mod subscribers;
 mod vote_filter;
 
-use super::background_call::BackgroundCall;
 use super::credentials::{Provider, Renewal};
-use super::node_connection::login::Login;
+use super::driver::Reactor;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::incarnation::Rules;
@@ -34,53 +32,31 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::events::event::Event;
 use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
-use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::credentials::Credentials;
-use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
-use commands::Commands;
-use following::Following;
+use crate::protocol::session::{Abandoned, HandshakeState, Log, Ticket};
+use connections::Connections;
 use incarnations::Incarnations;
+use pending::UnsettledReleases;
 use poll_list::PollList;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use subscribers::Subscribers;
-use vote_filter::VoteFilter;
 
 /// The connections and rounds of one client.
 pub(super) struct Nodes {
-    connections: Vec<NodeConnection>,
+    pub(super) connections: Connections,
     pub(super) rounds: Rounds,
-    clock: Arc<dyn Clock>,
-    /// What is known of each node.
-    states: NodeStates,
-    commands: Commands,
-    poll: PollList,
-    releases: UnsettledReleases,
-    /// The background releases that have no verdict yet, in the order of their deadlines.
-    background: VecDeque<(Ticket, Timestamp)>,
+    /// For how long nodes keep the key of a fenced lock.
+    retention_millis: u64,
+    pub(super) releases: UnsettledReleases,
     pub(super) subscribers: Subscribers,
     incarnations: Incarnations,
-    following: Following,
-}
-
-/// The nodes that have releases to send, and the threads that wait until none is left.
-struct UnsettledReleases {
-    /// The nodes that have pending releases.
-    pending: NodeSet,
-    /// The nodes whose sockets did not take all bytes of the last write.
-    blocked: NodeSet,
-    /// The waits for releases, and what each of them waits for.
-    waits: Vec<(Ticket, Settled)>,
-    /// When a node last sent anything: releases may be behind other requests.
-    heard_at: Timestamp,
 }
 
 /// The configuration of an engine, without its nodes.
@@ -110,106 +86,61 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig {
-            spin,
-            release_notifications,
-            retention,
-            rules,
-            node_timeout,
-            events,
-            ..
-        } = config;
         let size = connections.len();
+        let node_key = connections
+            .first()
+            .and_then(|connection| connection.link.endpoint.handshake().node_key.clone());
         Nodes {
-            following: Following::new(&connections),
-            connections,
-            rounds: Rounds::new(size, events.clone()),
-            states: NodeStates::new(events.clone(), size, clock.now()),
-            clock,
-            commands: Commands::new(retention),
-            poll: PollList::new(waker, size, spin),
-            releases: UnsettledReleases {
-                pending: NodeSet::EMPTY,
+            connections: Connections {
+                each: connections,
+                log: Log::new(node_key),
+                followers: NodeSet::EMPTY,
+                counting: NodeSet::EMPTY,
+                unsent: NodeSet::EMPTY,
+                queued_at: Timestamp::ORIGIN,
                 blocked: NodeSet::EMPTY,
-                waits: Vec::new(),
-                heard_at: Timestamp::ORIGIN,
+                poll: PollList::new(waker, size, config.spin),
+                states: NodeStates::new(config.events.clone(), size, clock.now()),
+                clock,
+                node_timeout: config.node_timeout,
             },
-            background: VecDeque::new(),
-            subscribers: Subscribers::new(size, release_notifications, events),
-            incarnations: Incarnations::new(rules, node_timeout, size),
+            rounds: Rounds::new(size, config.events.clone()),
+            retention_millis: u64::try_from(config.retention.as_millis()).unwrap_or(u64::MAX),
+            releases: UnsettledReleases::default(),
+            subscribers: Subscribers::new(size, config.release_notifications, config.events),
+            incarnations: Incarnations::new(config.rules, size),
         }
     }
 
     /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent
     /// goes on using them. Nothing is used here any more.
     pub(super) fn close_inherited(&mut self) {
-        self.poll.watch = None;
+        self.connections.poll.watch = None;
         self.connections
+            .each
             .iter_mut()
             .for_each(NodeConnection::close_inherited);
         self.subscribers.connections.clear();
     }
 
-    fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.connections.len()).map(NodeId::new)
-    }
-
-    fn node(&self, node: NodeId) -> &NodeConnection {
-        &self.connections[node.index()]
-    }
-
-    /// The connection, to change its state or its stream: it is listed anew for the next poll. A
-    /// function that only queues bytes can use `connections` directly, and must call
-    /// [`Commands::on_queued`] or write the bytes.
-    fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
-        self.poll.mark_stale(node);
-        self.following.counting.set(node, false);
-        &mut self.connections[node.index()]
-    }
-
-    /// The connection, to ask the node something alone: it leaves the log.
-    fn apart(&mut self, node: NodeId) -> &mut NodeConnection {
-        self.following
-            .leave(node, &mut self.connections[node.index()], &mut self.poll);
-        self.node_mut(node)
-    }
-
-    fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
-        self.following.counting.set(node, false);
-        let connection = &mut self.connections[node.index()];
-        VoteFilter {
-            node,
-            connection,
-            states: &mut self.states,
-            clock: &*self.clock,
-        }
-    }
-
-    /// Lets nodes leave the log that are late.
-    fn leave_late(&mut self, now: Timestamp) {
-        let timeout = self.incarnations.node_timeout;
-        self.following
-            .leave_late(&mut self.connections, &mut self.poll, timeout, now);
-    }
-
     /// Processes what has happened to a connection since it was last used, and closes it if it
     /// exceeded a limit.
     fn refresh(&mut self, node: NodeId, now: Timestamp) {
-        let was_open = self.node(node).is_open();
-        let is_due = self.node(node).due(now) <= now;
-        if let Err(fault) = self.node_mut(node).advance(now) {
+        let was_open = self.connections[node].is_open();
+        let is_due = self.connections[node].due(now) <= now;
+        if let Err(fault) = self.connections.changing(node).advance(now) {
             self.lose(node, fault, now);
         }
         // Another address is tried, which the driver does not poll for yet.
-        self.poll.note_change(is_due);
-        if self.node(node).is_open() && !was_open {
-            self.commands.unsent.insert(node);
+        self.connections.poll.note_change(is_due);
+        if self.connections[node].is_open() && !was_open {
+            self.connections.unsent.insert(node);
         }
-        if self.node(node).needs_read(now) {
+        if self.connections[node].needs_read(now) {
             // The end of a connection shows only when nothing is left before it.
             self.read_while(|received| received != Received::Nothing, node, now);
         }
-        if let Some(fault) = self.node(node).exceeded_limit(now) {
+        if let Some(fault) = self.connections[node].exceeded_limit(now) {
             self.lose(node, fault, now);
         }
     }
@@ -218,22 +149,18 @@ impl Nodes {
     fn open(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         // A server that is near is connected to at once: the drop of a guard does not wait, and may
         // be the last call.
-        let connection = self.node_mut(node);
+        let connection = self.connections.changing(node);
         if let Err(fault) = connection.open(now).and_then(|()| connection.advance(now)) {
             self.lose(node, fault, now);
             return Err(fault);
         }
-        self.poll.note_change(true);
-        self.flush_pending(node, now);
-        if self.node(node).is_open() {
-            self.commands.unsent.insert(node);
+        self.connections.poll.note_change(true);
+        self.releases
+            .flush(node, &mut self.connections, &mut self.rounds, now);
+        if self.connections[node].is_open() {
+            self.connections.unsent.insert(node);
         }
         Ok(())
-    }
-
-    /// Has connections to a node log in with what a provider returns.
-    pub(super) fn log_in_by(&mut self, node: NodeId, provider: BackgroundCall) {
-        self.node_mut(node).link.login = Some(Login::new(provider));
     }
 
     /// The provider of a node's credentials has returned.
@@ -245,85 +172,50 @@ impl Nodes {
     ) {
         if let Err(error) = returned {
             let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
-            self.report_credentials(node, fault);
+            self.connections.report_credentials(node, fault);
         }
-        if let Err(fault) = self.apart(node).on_credentials(returned, now) {
+        let connection = self.connections.apart(node);
+        if let Err(fault) = connection.on_credentials(returned, now) {
             return self.lose(node, fault, now);
         }
-        self.poll.note_change(true);
-        if self.node(node).is_open() {
-            self.commands.unsent.insert(node);
-        }
-    }
-
-    /// Certificates have changed. Connections are protected by them from the next handshake on.
-    pub(super) fn on_certificates(
-        &mut self,
-        changed: Result<Vec<TransportConfig>, CredentialsError>,
-    ) {
-        match changed {
-            Ok(transports) => {
-                for (connection, transport) in self.connections.iter_mut().zip(transports) {
-                    connection.link.transport = transport;
-                }
-            }
-            Err(error) => {
-                let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
-                for node in self.nodes() {
-                    if !matches!(self.node(node).link.transport, TransportConfig::Plain) {
-                        self.report_credentials(node, fault);
-                    }
-                }
-            }
+        self.connections.poll.note_change(true);
+        if self.connections[node].is_open() {
+            self.connections.unsent.insert(node);
         }
     }
 
     /// The server has accepted new credentials. A connection that is subscribed cannot log in anew.
     fn on_logged_in_anew(&mut self, node: NodeId) {
-        self.subscribers.close(NodeSet::only(node), &mut self.poll);
-    }
-
-    /// The server has refused credentials that were to replace others.
-    fn on_login_refused(&mut self, node: NodeId, fault: Fault) {
-        if let Some(login) = &mut self.node_mut(node).link.login {
-            login.refused();
-        }
-        self.report_credentials(node, fault);
-    }
-
-    fn report_credentials(&self, node: NodeId, fault: Fault) {
-        self.states.push(|names| Event::CredentialsFailed {
-            node: names.node(node),
-            fault: names.fault(node, fault),
-        });
+        self.subscribers
+            .close(NodeSet::only(node), &mut self.connections.poll);
     }
 
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the
     /// node's vote, and unanswered releases become pending. Where the server has closed a
     /// connection that was in use, what was not written is queued on another one (rule 2.11).
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
-        if self.node_mut(node).asks_for_tls(fault, now) {
-            return self.poll.note_change(true);
+        if self.connections.changing(node).asks_for_tls(fault, now) {
+            return self.connections.poll.note_change(true);
         }
         // A server that rejects the client may close next; the rejection is more specific.
-        let fault = match self.node(node).session.standing() {
+        let connection = &self.connections[node];
+        let fault = match connection.session.standing() {
             HandshakeState::Rejected(rejection) => rejection,
-            HandshakeState::Pending | HandshakeState::Accepted => {
-                self.node(node).most_specific(fault)
-            }
+            HandshakeState::Pending | HandshakeState::Accepted => connection.most_specific(fault),
         };
-        let is_idle = self.apart(node).is_idle_end(fault);
+        let is_idle = self.connections.apart(node).is_idle_end(fault);
         if !is_idle {
-            self.filter(node).note_failure(fault, now);
+            self.connections.filter(node).note_failure(fault, now);
         }
-        let connection = self.node_mut(node);
+        let connection = self.connections.changing(node);
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
-        self.poll
-            .forget_closed(node, &self.connections[node.index()]);
+        self.connections
+            .poll
+            .forget_closed(node, &self.connections.each[node.index()]);
         self.subscribers
-            .note_left(NodeSet::only(node), &mut self.poll, now);
+            .note_left(NodeSet::only(node), &mut self.connections.poll, now);
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
@@ -347,9 +239,105 @@ impl Nodes {
         self.on_silence(node, fault, is_idle, now);
     }
 
+    /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The
+    /// node's vote is the fault. It has none yet if the release is sent at once on another
+    /// connection: when the server has closed one that was in use.
+    fn defer_abandoned(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        fault: Fault,
+        is_closed_in_use: bool,
+        now: Timestamp,
+    ) {
+        let Nodes {
+            connections,
+            rounds,
+            releases,
+            ..
+        } = self;
+        let is_needed = rounds
+            .conditions(ticket)
+            .is_some_and(|conditions| connections[node].may_hold(conditions));
+        if !(is_needed && is_closed_in_use && rounds.resend(ticket, node)) {
+            rounds.vote(ticket, node, &Vote::Fault(fault));
+        }
+        match is_needed {
+            true => releases.defer(node, ticket, None, connections, rounds, now),
+            false => rounds.unrefer(ticket),
+        }
+    }
+
+    /// Does what is due for pending releases: drops those whose keys have ended, makes connections
+    /// again, sends.
+    fn serve_pending(&mut self, now: Timestamp) {
+        for node in self.releases.to_serve(&self.connections).iter() {
+            if let Some(fault) = self.connections[node].exceeded_limit(now) {
+                self.lose(node, fault, now);
+            }
+            if self.connections[node].pending_due() > now {
+                continue;
+            }
+            if let Some(fault) = self.connections[node].retry_reason(now)
+                && !self.connections[node].runs_releases()
+            {
+                self.lose(node, fault, now);
+            }
+            self.releases
+                .flush(node, &mut self.connections, &mut self.rounds, now);
+            let connection = &self.connections[node];
+            if !connection.pending.is_empty()
+                && connection.is_closed()
+                && connection.health.may_ask(now).is_ok()
+                && let Err(fault) = self.open(node, now)
+            {
+                // This is the node's vote in the releases that were to be sent on another
+                // connection.
+                for ticket in self.connections[node].pending.tickets() {
+                    if self
+                        .rounds
+                        .round(ticket)
+                        .is_some_and(|round| round.resent.contains(node))
+                    {
+                        self.rounds.vote(ticket, node, &Vote::Fault(fault));
+                    }
+                }
+            }
+            self.connections.on_queued(NodeSet::only(node), now);
+        }
+    }
+
+    /// Ends the background releases whose deadlines are not after `last`: those that no thread
+    /// waits for, and whose outcome is reported as an event. The votes decide such a round like any
+    /// other. As no thread's deadline ends it, the next operation on the nodes, or the helper,
+    /// counts the nodes that have not answered as timed out.
+    pub(in crate::engine) fn expire_background(&mut self, last: Timestamp, now: Timestamp) {
+        self.connections.leave_late(now);
+        while let Some(ticket) = self.releases.take_late(last, &self.rounds) {
+            self.expire(ticket, now);
+        }
+    }
+
+    /// Begins to wait for releases.
+    pub(in crate::engine) fn await_settled(&mut self, target: Settled, now: Timestamp) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Wait);
+        self.releases.waits.push((ticket, target));
+        // The driver has to bound its poll by what is due for releases.
+        self.connections.poll.note_change(true);
+        self.end_settled(now);
+        ticket
+    }
+
+    /// Ends the waits for what has been reached.
+    fn end_settled(&mut self, now: Timestamp) {
+        let is_judging = self.incarnations.judging.is_some();
+        self.releases
+            .end_waits(is_judging, &self.connections, &mut self.rounds, now);
+    }
+
     /// Writes what a connection's socket takes.
     fn write(&mut self, node: NodeId, now: Timestamp) {
-        if let Err(fault) = self.flush_node(node, now) {
+        if let Err(fault) = self.connections.flush(node, now) {
             // The server may have sent the reason before it closed.
             if self.read(node, now) {
                 self.lose(node, fault, now);
@@ -357,33 +345,19 @@ impl Nodes {
         }
     }
 
-    fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        let connection = &mut self.connections[node.index()];
-        let flushed = connection.flush(&self.following.log, now);
-        self.releases
-            .blocked
-            .set(node, connection.has_unsent(&self.following.log));
-        match &flushed {
-            Ok(wants_write) => self.poll.set_wants_write(node, *wants_write),
-            // Some errors do not end the connection: it is polled until it takes the bytes.
-            Err(_) => self.poll.mark_stale(node),
-        }
-        flushed.map(|_| ())
-    }
-
     /// Writes and reads what a poll has found the connection ready for.
     fn serve(&mut self, node: NodeId, watch: &Watch, now: Timestamp) {
         let interest = watch.streams[node.index()].as_ref();
-        if !interest.is_some_and(|interest| self.node(node).is_on(&interest.stream)) {
+        if !interest.is_some_and(|interest| self.connections[node].is_on(&interest.stream)) {
             return;
         }
         if watch.writable.contains(node) {
-            match self.node_mut(node).advance(now) {
+            match self.connections.changing(node).advance(now) {
                 Ok(()) => self.write(node, now),
                 Err(fault) => self.lose(node, fault, now),
             }
         }
-        if watch.readable.contains(node) && self.node(node).is_open() {
+        if watch.readable.contains(node) && self.connections[node].is_open() {
             self.read(node, now);
         }
     }
@@ -408,21 +382,12 @@ impl Nodes {
     /// The result of a check. The state of each node that failed notes its fault.
     pub(in crate::engine) fn conclude_check(&mut self, ticket: Ticket) -> RoundResult {
         let result = self.rounds.conclude(ticket);
-        let now = self.clock.now();
-        for &(node, fault) in result
-            .faults
-            .iter()
-            .filter(|(_, fault)| fault.cause != Cause::Quarantined)
-        {
-            self.filter(node).note_failure(fault, now);
+        let now = self.connections.clock.now();
+        for &(node, fault) in &result.faults {
+            if fault.cause != Cause::Quarantined {
+                self.connections.filter(node).note_failure(fault, now);
+            }
         }
         result
-    }
-
-    /// The nodes that vote and answer in time, as far as is known.
-    pub(in crate::engine) fn voting(&mut self, now: Timestamp) -> NodeSet {
-        self.leave_late(now);
-        let votes = |node: &NodeId| self.states.is_up(*node) && self.node(*node).is_responsive(now);
-        self.nodes().filter(votes).collect()
     }
 }

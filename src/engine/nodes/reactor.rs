@@ -3,12 +3,15 @@
 
 use super::Nodes;
 use super::submission::{Posting, Submission};
+use crate::algorithm::kind::Kind;
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::{Reactor, WaitSlot};
 use crate::engine::rounds::RoundResult;
 use crate::os::watch::Watch;
+use crate::protocol::operation::Verb;
 use crate::protocol::session::Ticket;
 use std::time::Duration;
 
@@ -20,13 +23,16 @@ impl Reactor for Nodes {
     type Watch = Box<Watch>;
 
     fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.connections.clock.now()
     }
 
     fn begin(&mut self, submission: &Submission, now: Timestamp) -> (Ticket, bool) {
         match submission {
             // True: an attempt depends on connections that are still being made.
-            Submission::Acquire(request) => (self.acquire(request, now), self.has_to_connect(now)),
+            Submission::Acquire(request) => (
+                self.acquire(request, now),
+                self.connections.have_to_be_made(now),
+            ),
             Submission::Release(release) => (self.release(release, now), false),
         }
     }
@@ -37,7 +43,7 @@ impl Reactor for Nodes {
             return self.rounds.unrefer(ticket);
         };
         if !self.rounds.report_verdict(ticket, context) {
-            self.background.push_back((ticket, deadline));
+            self.releases.background.push_back((ticket, deadline));
         }
     }
 
@@ -61,51 +67,54 @@ impl Reactor for Nodes {
         if self.rounds.has_soft_deadline(ticket) {
             return;
         }
-        self.leave_late(now);
+        self.connections.leave_late(now);
         // A thread that comes late to its deadline does not blame the nodes: what they had answered
         // by now counts.
         for node in self.undecided(ticket).iter() {
-            if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
+            if !self.rounds.is_decided(ticket) && self.connections[node].is_open() {
                 self.read(node, now);
             }
         }
         self.judge_late(now);
         for node in self
             .undecided(ticket)
-            .without(self.held_nodes(ticket))
+            .without(self.incarnations.held_nodes(ticket))
             .iter()
         {
             if !self.rounds.is_decided(ticket) {
-                let fault = self.apart(node).fault_at_deadline(now);
+                let fault = self.connections.apart(node).fault_at_deadline(now);
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
-        self.give_up_held(ticket);
+        self.incarnations.give_up_held(ticket, &mut self.rounds);
     }
 
     fn flush(&mut self) {
-        let nodes = std::mem::take(&mut self.commands.unsent);
+        let nodes = std::mem::take(&mut self.connections.unsent);
         for node in nodes.iter() {
-            self.write(node, self.commands.queued_at);
+            self.write(node, self.connections.queued_at);
         }
     }
 
     fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
-        let (mut watch, due) = self.poll.take(
-            &self.connections,
-            &self.following.log,
-            self.commands.unsent,
+        let (mut watch, due) = self.connections.poll.take(
+            &self.connections.each,
+            &self.connections.log,
+            self.connections.unsent,
             now,
         );
-        self.subscribers.list(&mut watch, &self.connections, now);
+        self.subscribers
+            .list(&mut watch, &self.connections.each, now);
         // An address that does not answer is given up for the next one.
         watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
         if !(self.releases.pending.is_empty() && self.releases.waits.is_empty()) {
-            watch.limit = watch.limit.min(self.pending_due().since(now));
+            watch.limit = watch
+                .limit
+                .min(self.releases.pending_due(&self.connections).since(now));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
         let is_urgent = !self.subscribers.registry.has_sleepers() && self.releases.waits.is_empty();
-        watch.spin = self.poll.spin.allowance(alone && is_urgent);
+        watch.spin = self.connections.poll.spin.allowance(alone && is_urgent);
         watch
     }
 
@@ -114,11 +123,11 @@ impl Reactor for Nodes {
     }
 
     fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp) {
-        self.poll.drain_waker(&watch);
-        self.leave_late(now);
+        self.connections.poll.drain_waker(&watch);
+        self.connections.leave_late(now);
         if watch.woken {
-            for node in self.nodes() {
-                if let Err(fault) = self.node_mut(node).link.resolved(now) {
+            for node in self.connections.nodes() {
+                if let Err(fault) = self.connections.changing(node).link.resolved(now) {
                     self.lose(node, fault, now);
                 }
             }
@@ -126,21 +135,27 @@ impl Reactor for Nodes {
         for node in watch.readable.union(watch.writable).iter() {
             self.serve(node, &watch, now);
         }
-        for node in self.poll.timed().iter() {
-            if self.node(node).due(now) < Timestamp::NEVER {
+        for node in self.connections.poll.timed().iter() {
+            if self.connections[node].due(now) < Timestamp::NEVER {
                 self.refresh(node, now);
             }
         }
-        let connections = &self.connections;
-        let rounds = &mut self.rounds;
+        let connections = &mut self.connections;
         let ended = self
             .subscribers
-            .absorb(&mut watch, connections, rounds, &mut self.poll, now);
-        self.poll.put_back(watch, &self.connections);
+            .absorb(&mut watch, connections, &mut self.rounds, now);
+        connections.poll.put_back(watch, &connections.each);
         for (node, notice) in ended {
-            self.leave_ended(node, &notice, now);
+            // A call that has ended got a message: its entry is removed on that node.
+            self.update_queue(
+                &notice.key,
+                Kind::of_entry(notice.entry.kind),
+                Verb::Leave(Some(notice.entry)),
+                NodeSet::only(node),
+                now,
+            );
         }
-        self.following.cut_log(&self.connections);
+        self.connections.cut_log();
         self.judge_late(now);
         self.serve_pending(now);
         self.end_settled(now);
@@ -148,22 +163,22 @@ impl Reactor for Nodes {
     }
 
     fn interrupt(&mut self) {
-        self.poll.interrupt();
+        self.connections.poll.interrupt();
     }
 
     fn end_polls(&mut self) {
-        self.poll.note_change(true);
-        self.poll.interrupt();
+        self.connections.poll.note_change(true);
+        self.connections.poll.interrupt();
     }
 
     fn note_solitary_wait(&mut self, time: Duration) {
-        self.poll.spin.learn(time);
+        self.connections.poll.spin.learn(time);
     }
 
     fn has_work_left(&self) -> bool {
         self.incarnations.judging.is_some()
             || !self.releases.pending.is_empty()
-            || self.awaits_release()
+            || self.connections.await_release()
     }
 
     fn work_due(&self, now: Timestamp) -> Option<Timestamp> {
@@ -171,7 +186,7 @@ impl Reactor for Nodes {
         let due = if is_judging {
             now
         } else {
-            self.release_due(now)
+            self.releases.next_due(&self.connections, now)
         };
         Some(due).filter(|&due| due < Timestamp::NEVER)
     }
@@ -181,7 +196,7 @@ impl Reactor for Nodes {
     }
 
     fn leave_work(&mut self, ticket: Ticket) {
-        self.leave_settled(ticket);
+        self.releases.leave(ticket, &mut self.rounds);
     }
 
     fn interrupt_work(&mut self) {
@@ -189,6 +204,6 @@ impl Reactor for Nodes {
             .waits
             .iter()
             .for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
-        self.poll.note_change(true);
+        self.connections.poll.note_change(true);
     }
 }

@@ -5,9 +5,8 @@
 //! its fault at once. The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
-use super::commands::InTurn;
 use super::submission::{
-    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+    AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::Inspection;
@@ -16,14 +15,11 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::engine::interrupt::Interrupt;
-use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Attempt, Purpose};
 use crate::fault::Fault;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Operation, Verb};
 use crate::protocol::session::{Command, Session, Ticket};
-use crate::protocol::subscription::Notice;
 use std::sync::Arc;
 
 impl Nodes {
@@ -56,9 +52,8 @@ impl Nodes {
             Purpose::Acquire(attempt)
         };
         self.tidy(now);
-        let operation = self.commands.operation(kind, verb);
-        let ticket = self.rounds.open_command(purpose, key, token, operation);
-        let ready = self.prepare(ticket, self.nodes().collect(), now);
+        let ticket = self.open_command(purpose, key, token, kind, verb);
+        let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to
         // be deleted.
         if !self.rounds.is_decided(ticket) {
@@ -73,17 +68,18 @@ impl Nodes {
         request: &LeaseRequest<'_>,
         now: Timestamp,
     ) -> Ticket {
-        let operation = self.commands.operation(
-            request.kind,
-            Verb::Extend {
-                ttl_millis: request.ttl_millis,
-            },
-        );
         self.tidy(now);
-        let ticket =
-            self.rounds
-                .open_command(Purpose::Extend, request.key, request.token, operation);
-        let ready = self.prepare(ticket, self.nodes().collect(), now);
+        let verb = Verb::Extend {
+            ttl_millis: request.ttl_millis,
+        };
+        let ticket = self.open_command(
+            Purpose::Extend,
+            request.key,
+            request.token,
+            request.kind,
+            verb,
+        );
+        let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         self.queue(ticket, ready, now);
         ticket
     }
@@ -99,14 +95,11 @@ impl Nodes {
         now: Timestamp,
     ) -> Ticket {
         self.expire_background(now, now);
-        let operation = self
-            .commands
-            .operation(attempt.kind.with_fence(agreement.fence()), Verb::Raise);
+        let kind = attempt.kind.with_fence(agreement.fence());
         let purpose = Purpose::Acquire(Attempt::default());
-        let ticket = self
-            .rounds
-            .open_command(purpose, key, &attempt.token, operation);
+        let ticket = self.open_command(purpose, key, &attempt.token, kind, Verb::Raise);
         for node in self
+            .connections
             .nodes()
             .filter(|&node| !agreement.behind().contains(node))
         {
@@ -134,7 +127,7 @@ impl Nodes {
         nodes: NodeSet,
         now: Timestamp,
     ) -> NodeSet {
-        self.leave_late(now);
+        self.connections.leave_late(now);
         // A node that has some keys of a set gets those that it lacks.
         request
             .key
@@ -152,28 +145,23 @@ impl Nodes {
         nodes: NodeSet,
         now: Timestamp,
     ) -> NodeSet {
-        let &LeaseRequest {
-            key,
-            token,
-            ttl_millis,
-            kind,
-        } = request;
         // A fence that does not fall is all that the next holder needs: the lock's own is the
         // floor.
-        let operation = self.commands.operation(kind, Verb::Acquire { ttl_millis });
-        let ticket =
-            self.rounds
-                .open_command(Purpose::Acquire(Attempt::default()), key, token, operation);
+        let purpose = Purpose::Acquire(Attempt::default());
+        let verb = Verb::Acquire {
+            ttl_millis: request.ttl_millis,
+        };
+        let ticket = self.open_command(purpose, request.key, request.token, request.kind, verb);
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
-            if !self.node(node).is_ready(now) {
+            if !self.connections[node].is_ready(now) {
                 // It has answered, and other nodes have been waited for since.
                 self.refresh(node, now);
             }
-            if self.node(node).is_ready(now) {
+            if self.connections[node].is_ready(now) {
                 ready.insert(node);
             } else {
-                let fault = self.node(node).fault();
+                let fault = self.connections[node].fault();
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
@@ -186,15 +174,14 @@ impl Nodes {
     /// have lost their data since this was asked last, and whether a node is being connected to.
     /// Nothing is sent on connections that exist.
     pub(in crate::engine) fn reconnect(&mut self, now: Timestamp) -> (NodeSet, bool) {
-        self.leave_late(now);
-        for node in self.nodes() {
+        self.connections.leave_late(now);
+        for node in self.connections.nodes() {
             // One that cannot be connected to now is tried again.
             let _ = self.connect(node, now);
         }
-        let is_connecting = self.connections.iter().any(NodeConnection::is_connecting);
         (
             std::mem::take(&mut self.incarnations.returned),
-            is_connecting,
+            self.connections.are_connecting(),
         )
     }
 
@@ -240,15 +227,13 @@ impl Nodes {
             conditions,
             context: None,
         };
-        let ticket =
-            self.rounds
-                .open_command(purpose, key, token, self.commands.operation(kind, verb));
+        let ticket = self.open_command(purpose, key, token, kind, verb);
         let mut ready = NodeSet::EMPTY;
-        for node in self.nodes() {
+        for node in self.connections.nodes() {
             if reached.contains(node) {
                 self.prepare_to_release(node, now);
             }
-            let connection = &mut self.connections[node.index()];
+            let connection = &mut self.connections[node];
             let is_wanted =
                 reached.contains(node) || is_everywhere && connection.is_responsive(now);
             let may_hold = is_wanted && !stands && connection.may_hold(&conditions);
@@ -262,7 +247,14 @@ impl Nodes {
             let fault = connection.fault();
             if may_hold {
                 self.rounds.refer(ticket, NodeSet::only(node));
-                self.defer_release(node, ticket, None, now);
+                self.releases.defer(
+                    node,
+                    ticket,
+                    None,
+                    &mut self.connections,
+                    &mut self.rounds,
+                    now,
+                );
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault));
         }
@@ -296,32 +288,18 @@ impl Nodes {
         kind: Kind,
         now: Readings,
     ) -> AttemptRecord {
-        self.leave_late(now.steady);
-        for node in self.nodes() {
+        self.connections.leave_late(now.steady);
+        for node in self.connections.nodes() {
             self.prepare_to_release(node, now.steady);
         }
-        let reached = self.nodes().collect();
-        let origin = KeyOrigin::Elsewhere;
         AttemptRecord {
             token,
             t0: now,
-            reached,
-            origin,
+            reached: self.connections.nodes().collect(),
+            origin: KeyOrigin::Elsewhere,
             departure: None,
             kind,
         }
-    }
-
-    /// Whether an attempt that began now would depend on connections that are still being made:
-    /// fewer than a quorum can answer without them.
-    pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
-        let ready = self
-            .connections
-            .iter()
-            .filter(|connection| connection.is_responsive(now))
-            .count();
-        ready <= self.connections.len() / 2
-            && self.connections.iter().any(NodeConnection::is_connecting)
     }
 
     /// Asks every node that can be asked which holder has a lock. It changes nothing there.
@@ -346,14 +324,14 @@ impl Nodes {
     ) -> Ticket {
         self.expire_background(now, now);
         let ticket = self.rounds.open(purpose);
-        let ready = self.prepare(ticket, self.nodes().collect(), now);
+        let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         for node in ready.iter() {
-            let connection = self.apart(node);
+            let connection = self.connections.apart(node);
             connection.note_request(now);
             ask(&mut connection.session, ticket);
         }
         self.rounds.refer(ticket, ready);
-        self.commands.on_queued(ready, now);
+        self.connections.on_queued(ready, now);
         ticket
     }
 
@@ -369,44 +347,21 @@ impl Nodes {
         let opened = self.reopen(node, now);
         for &ticket in unwritten {
             if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
-                self.connections[node.index()].queue(&command, now);
+                self.connections[node].queue(&command, now);
             } else {
                 self.rounds
                     .count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
             }
         }
-        self.commands.on_queued(NodeSet::only(node), now);
+        self.connections.on_queued(NodeSet::only(node), now);
     }
 
     /// Queues the command of a round for these nodes, and lets the round wait for their replies.
     pub(super) fn queue(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) {
-        let Nodes {
-            rounds,
-            connections,
-            following,
-            poll,
-            commands,
-            ..
-        } = self;
-        rounds.refer(ticket, nodes);
-        if let Some(command) = rounds.command(ticket) {
-            following.queue(&command, nodes, connections, poll, now);
-            commands.on_queued(nodes, now);
+        self.rounds.refer(ticket, nodes);
+        if let Some(command) = self.rounds.command(ticket) {
+            self.connections.queue(&command, nodes, now);
         }
-    }
-
-    /// Registers a call that is about to wait, and subscribes to the client's channel. Returns the
-    /// client's name and the call's number.
-    pub(in crate::engine) fn enter_queue(
-        &mut self,
-        interrupt: &Arc<Interrupt>,
-        random: u64,
-        now: Timestamp,
-    ) -> (u64, u64) {
-        let call = self.subscribers.registry.enter(interrupt, random);
-        self.subscribers
-            .open(&self.connections, &mut self.poll, now);
-        call
     }
 
     /// Has these nodes, as far as they are connected, store a call's entry, remove it, or without
@@ -420,81 +375,53 @@ impl Nodes {
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        self.queue_entry(key, self.commands.operation(kind, verb), nodes, now);
+        let ready: NodeSet = nodes
+            .iter()
+            .filter(|node| self.connections[*node].runs_releases())
+            .collect();
+        self.subscribers
+            .note_left(nodes.without(ready), &mut self.connections.poll, now);
+        if !ready.is_empty() {
+            let key = LockKey::One(Arc::clone(key));
+            let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+            let ticket = self.open_command(Purpose::Entry, &key, &token, kind, verb);
+            self.queue(ticket, ready, now);
+            self.rounds.disown(ticket);
+        }
         if let Verb::Leave(Some(entry)) = verb {
             self.subscribers.note_removed(entry, nodes);
         }
-    }
-
-    /// A call that has ended got a message: its entry is removed on that node.
-    pub(super) fn leave_ended(&mut self, node: NodeId, notice: &Notice, now: Timestamp) {
-        let entry = notice.entry;
-        self.update_queue(
-            &notice.key,
-            Kind::of_entry(entry.kind),
-            Verb::Leave(Some(entry)),
-            NodeSet::only(node),
-            now,
-        );
-    }
-
-    /// Queues an operation on a queue for those of these nodes that can run it. No thread waits for
-    /// it.
-    pub(super) fn queue_entry(
-        &mut self,
-        key: &Arc<str>,
-        operation: Operation,
-        nodes: NodeSet,
-        now: Timestamp,
-    ) {
-        let ready: NodeSet = nodes
-            .iter()
-            .filter(|node| self.node(*node).runs_releases())
-            .collect();
-        self.subscribers
-            .note_left(nodes.without(ready), &mut self.poll, now);
-        if ready.is_empty() {
-            return;
-        }
-        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(
-            Purpose::Entry,
-            &LockKey::One(Arc::clone(key)),
-            &token,
-            operation,
-        );
-        self.queue(ticket, ready, now);
-        self.rounds.disown(ticket);
-    }
-
-    /// Begins a wait for messages to a call. It ends at once when something has arrived, or the
-    /// interrupt was set, before.
-    pub(in crate::engine) fn sleep(&mut self, call: u64, now: Timestamp) -> Ticket {
-        self.subscribers.sleep(
-            call,
-            &self.connections,
-            &mut self.rounds,
-            &mut self.poll,
-            now,
-        )
-    }
-
-    /// A call waits no more.
-    pub(in crate::engine) fn note_wait_ended(&mut self, now: Timestamp) {
-        self.subscribers.note_wait_ended(&mut self.poll, now);
     }
 
     /// The nodes that do not permit the subscription, if they are so many that no quorum of
     /// messages arrives.
     pub(in crate::engine) fn denied_subscriptions(&self) -> Option<NodeSet> {
         let denied = self.subscribers.subscribe_denied;
-        (denied.len() > self.connections.len() - (self.connections.len() / 2 + 1)).then_some(denied)
+        let nodes = self.connections.each.len();
+        (denied.len() > nodes - (nodes / 2 + 1)).then_some(denied)
     }
 
     /// Does what was left for the next operation.
     fn tidy(&mut self, now: Timestamp) {
         self.expire_background(now, now);
-        self.subscribers.close_idle(&mut self.poll, now);
+        self.subscribers.close_idle(&mut self.connections.poll, now);
+    }
+
+    /// Opens the round of a command.
+    fn open_command(
+        &mut self,
+        purpose: Purpose,
+        key: &LockKey,
+        token: &OwnerToken,
+        kind: Kind,
+        verb: Verb,
+    ) -> Ticket {
+        let operation = Operation {
+            verb,
+            kind,
+            retention_millis: self.retention_millis,
+        };
+        self.rounds.open_command(purpose, key, token, operation)
     }
 
     /// Prepares these nodes for a request, and returns those that it can be queued for. The others
@@ -506,7 +433,7 @@ impl Nodes {
                 ready.insert(node);
                 continue;
             };
-            self.filter(node).note_failure(fault, now);
+            self.connections.filter(node).note_failure(fault, now);
             // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the
             // fence would have to be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();
@@ -514,7 +441,7 @@ impl Nodes {
                 self.rounds.purpose(ticket),
                 Some(Purpose::Acquire(_) | Purpose::Extend)
             ) && !self.rounds.command(ticket).is_some_and(is_fenced);
-            if counts && self.node(node).may_grant_for_another(now) {
+            if counts && self.connections[node].may_grant_for_another(now) {
                 ready.insert(node);
             } else {
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
@@ -528,11 +455,11 @@ impl Nodes {
     /// # Errors
     /// Why none can be queued for it.
     fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        if self.node(node).is_ready(now) {
+        if self.connections[node].is_ready(now) {
             return Ok(());
         }
         self.connect(node, now)?;
-        self.node_mut(node).admit(now)
+        self.connections.changing(node).admit(now)
     }
 
     /// Sees whether the connection still exists, and begins to make another one if not.
@@ -541,7 +468,7 @@ impl Nodes {
     /// Why not.
     fn connect(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         self.refresh(node, now);
-        if let Some(fault) = self.node(node).retry_reason(now) {
+        if let Some(fault) = self.connections[node].retry_reason(now) {
             self.lose(node, fault, now);
         }
         self.reopen(node, now)
@@ -552,8 +479,8 @@ impl Nodes {
     /// # Errors
     /// Why not.
     fn reopen(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        if self.node(node).is_closed() {
-            self.node(node).health.may_ask(now)?;
+        if self.connections[node].is_closed() {
+            self.connections[node].health.may_ask(now)?;
             self.open(node, now)?;
         }
         Ok(())
@@ -561,7 +488,7 @@ impl Nodes {
 
     /// Prepares a node for a release, if that is possible at present.
     fn prepare_to_release(&mut self, node: NodeId, now: Timestamp) {
-        if self.node(node).is_ready(now) {
+        if self.connections[node].is_ready(now) {
             return;
         }
         self.refresh(node, now);

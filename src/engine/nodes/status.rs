@@ -51,13 +51,14 @@ impl NodeStatusSnapshot {
     /// The state of each node now, in their order. Connections that were closed meanwhile are
     /// noticed.
     pub(in crate::engine) fn of_all(nodes: &mut Nodes, now: Timestamp) -> Vec<NodeStatusSnapshot> {
-        nodes.leave_late(now);
-        for node in nodes.nodes() {
-            if nodes.node(node).is_open() {
+        nodes.connections.leave_late(now);
+        for node in nodes.connections.nodes() {
+            if nodes.connections[node].is_open() {
                 nodes.refresh(node, now);
             }
         }
         nodes
+            .connections
             .nodes()
             .map(|node| NodeStatusSnapshot::of(nodes, node, now))
             .collect()
@@ -65,8 +66,8 @@ impl NodeStatusSnapshot {
 
     /// The state of a node now.
     fn of(nodes: &Nodes, node: NodeId, now: Timestamp) -> NodeStatusSnapshot {
-        let connection = nodes.node(node);
-        let seen = nodes.states.of(node);
+        let connection = &nodes.connections[node];
+        let seen = nodes.connections.states.of(node);
         let remaining = connection.quarantine.remaining(now);
         let state = match (seen.state, seen.fault) {
             (NodeMode::Down, Some(fault)) if is_rejection(fault) => {

@@ -1,11 +1,11 @@
 //! What is asked of the nodes: leases, and their release. Attempts and releases have a form that
 //! any thread can begin for the one that wants them.
 
-use super::commands::InTurn;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
+use crate::algorithm::queue::{QueueRound, TakeRequest, TicketRequest};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::protocol::lock_key::LockKey;
@@ -29,6 +29,32 @@ pub(crate) struct AttemptRequest {
     pub(crate) kind: Kind,
     /// None: it takes what is free, whichever calls wait.
     pub(crate) in_turn: Option<InTurn>,
+}
+
+/// How a call asks in its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InTurn {
+    pub(crate) request: TakeRequest,
+    /// The greatest ticket that the client's clock explains.
+    pub(crate) latest: u64,
+}
+
+impl InTurn {
+    /// Without an entry: it is granted if no call is first.
+    pub(crate) const AS_A_NEWCOMER: InTurn = InTurn {
+        request: TakeRequest::WITHOUT_ENTRY,
+        latest: u64::MAX,
+    };
+
+    /// The round that collects the replies.
+    pub(super) fn round(&self) -> QueueRound {
+        let own = if let TicketRequest::Fixed(ticket) = self.request.ticket {
+            Some(ticket)
+        } else {
+            None
+        };
+        QueueRound::new(own, self.latest).by_command(self.request.by_command)
+    }
 }
 
 /// A release that no thread waits for.

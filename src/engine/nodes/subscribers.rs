@@ -8,10 +8,12 @@
 //! [`Interrupt`](crate::engine::interrupt::Interrupt) or its deadline
 //! ([`wait_registry`](crate::engine::wait_registry)).
 
+use super::connections::Connections;
 use super::poll_list::PollList;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Entry;
 use crate::algorithm::time::Timestamp;
+use crate::engine::interrupt::Interrupt;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
@@ -68,19 +70,27 @@ impl Subscribers {
         }
     }
 
-    /// Makes the connections for a call that is about to wait.
-    pub(super) fn open(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
+    /// Registers a call that is about to wait, and makes the connections for it. Returns the
+    /// client's name and the call's number.
+    pub(in crate::engine) fn enter(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        random: u64,
+        nodes: &mut Connections,
+        now: Timestamp,
+    ) -> (u64, u64) {
+        let call = self.registry.enter(interrupt, random);
         if self.registry.is_on && self.connections.is_empty() {
-            self.connections
-                .extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+            self.connections.extend(nodes.nodes().map(Subscriber::new));
         }
-        self.connect(nodes, poll, now);
+        self.connect(nodes, now);
+        call
     }
 
     /// A call waits no more.
-    pub(super) fn note_wait_ended(&mut self, poll: &mut PollList, now: Timestamp) {
+    pub(in crate::engine) fn note_wait_ended(&mut self, nodes: &mut Connections, now: Timestamp) {
         self.last_wait_ended_at = now;
-        self.close_left(poll, now);
+        self.close_left(&mut nodes.poll, now);
     }
 
     /// Entries may be left on these nodes: their removal, or a request that stores them, was lost
@@ -138,18 +148,17 @@ impl Subscribers {
 
     /// Begins the wait of a call for messages. It ends at once when something has arrived, or the
     /// interrupt was set, before.
-    pub(super) fn sleep(
+    pub(in crate::engine) fn sleep(
         &mut self,
         call: u64,
-        nodes: &[NodeConnection],
+        nodes: &mut Connections,
         rounds: &mut Rounds,
-        poll: &mut PollList,
         now: Timestamp,
     ) -> Ticket {
         let ticket = rounds.open(Purpose::Wait);
-        self.connect(nodes, poll, now);
+        self.connect(nodes, now);
         // The driver polls the subscriber connections only while calls sleep.
-        poll.note_change(!self.registry.has_sleepers());
+        nodes.poll.note_change(!self.registry.has_sleepers());
         if !self.registry.sleep(call, ticket) {
             rounds.end_wait(ticket);
         }
@@ -194,9 +203,8 @@ impl Subscribers {
     pub(super) fn absorb(
         &mut self,
         watch: &mut Watch,
-        nodes: &[NodeConnection],
+        nodes: &mut Connections,
         rounds: &mut Rounds,
-        poll: &mut PollList,
         now: Timestamp,
     ) -> Vec<(NodeId, Notice)> {
         let mut ended = Vec::new();
@@ -218,7 +226,7 @@ impl Subscribers {
             }
         }
         if self.registry.has_waiters() {
-            self.connect(nodes, poll, now);
+            self.connect(nodes, now);
         }
         for (subscriber, interest) in self.connections.iter().zip(&mut watch.subscribers) {
             if interest
@@ -292,17 +300,19 @@ impl Subscribers {
     }
 
     /// Makes the connections that are missing, as far as that is possible now.
-    fn connect(&mut self, nodes: &[NodeConnection], poll: &mut PollList, now: Timestamp) {
+    fn connect(&mut self, nodes: &mut Connections, now: Timestamp) {
         let Some(client) = self.registry.client() else {
             return;
         };
-        for (subscriber, node) in self.connections.iter_mut().zip(nodes) {
+        for (subscriber, node) in self.connections.iter_mut().zip(&nodes.each) {
             let was_closed = subscriber.is_closed();
             if subscriber.maintain(node, client, now) {
                 // Its calls are woken by their next attempt, or by the next confirmation.
                 self.registry.on_lost(subscriber.node());
             }
-            poll.note_change(was_closed && !subscriber.is_closed());
+            nodes
+                .poll
+                .note_change(was_closed && !subscriber.is_closed());
         }
     }
 

@@ -35,55 +35,52 @@ fn calls_and_guards_are_counted_by_class() {
     class.released(Some(ReleaseOutcome::Released), true);
     class.extended(ExtensionResult::Lost, true);
     class.lost(LossReason::LeaseEnded);
-    let of = |name: &str, labels: &str| {
-        format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}}")
+    let shows = |name: &str, labels: &str, value: &str| {
+        let line = format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}} {value}");
+        has(&counters, &line);
     };
-    has(
-        &counters,
-        &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.001\"") + " 0"),
+    let acquired = r#",outcome="acquired""#;
+    let timed_out = r#",outcome="timed_out""#;
+    shows(
+        "wait_seconds_bucket",
+        &format!("{acquired},le=\"0.001\""),
+        "0",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.0025\"") + " 1"),
+    shows(
+        "wait_seconds_bucket",
+        &format!("{acquired},le=\"0.0025\""),
+        "1",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_sum", ",outcome=\"acquired\"") + " 0.001500000"),
+    shows("wait_seconds_sum", acquired, "0.001500000");
+    shows(
+        "wait_seconds_bucket",
+        &format!("{timed_out},le=\"60\""),
+        "0",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"60\"") + " 0"),
+    shows(
+        "wait_seconds_bucket",
+        &format!("{timed_out},le=\"+Inf\""),
+        "1",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"+Inf\"") + " 1"),
+    shows("wait_seconds_sum", timed_out, "61");
+    shows("wait_seconds_count", r#",outcome="cancelled""#, "0");
+    shows("waiting", "", "0");
+    shows("held", "", "1");
+    shows("attempts_total", r#",result="won""#, "1");
+    shows(
+        "releases_total",
+        r#",outcome="released",dropped="true""#,
+        "1",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_sum", ",outcome=\"timed_out\"") + " 61"),
+    shows(
+        "extensions_total",
+        r#",result="lost",automatic="true""#,
+        "1",
     );
-    has(
-        &counters,
-        &(of("wait_seconds_count", ",outcome=\"cancelled\"") + " 0"),
-    );
-    has(&counters, &(of("waiting", "") + " 0"));
-    has(&counters, &(of("held", "") + " 1"));
-    has(&counters, &(of("attempts_total", ",result=\"won\"") + " 1"));
-    has(
-        &counters,
-        &(of("releases_total", ",outcome=\"released\",dropped=\"true\"") + " 1"),
-    );
-    has(
-        &counters,
-        &(of("extensions_total", ",result=\"lost\",automatic=\"true\"") + " 1"),
-    );
-    has(
-        &counters,
-        &(of("lost_total", ",reason=\"lease_ended\"") + " 1"),
-    );
+    shows("lost_total", r#",reason="lease_ended""#, "1");
     class.lets_go(Some(Duration::from_nanos(2)));
-    has(&counters, &(of("held", "") + " 0"));
-    has(&counters, &(of("hold_seconds_sum", "") + " 0.000000002"));
+    shows("held", "", "0");
+    shows("hold_seconds_sum", "", "0.000000002");
 }
 
 #[test]

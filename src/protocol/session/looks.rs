@@ -259,22 +259,24 @@ mod tests {
         assert!(starts(Verb::Raise, Kind::Fenced(least)));
     }
 
+    /// What a session reports of a replica that answers a command.
+    fn objection() -> [SessionEvent; 2] {
+        let fault = Fault::new(Phase::Reply, Cause::NotMaster);
+        [
+            SessionEvent::Rejected(fault),
+            SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault))),
+        ]
+    }
+
     #[test]
     fn a_master_that_has_become_a_replica_votes_no_more() {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(5000));
-        let fault = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(
             &mut session,
             &format!("{}-READONLY no\r\n", replication("slave")),
         );
-        assert_eq!(
-            reported,
-            [
-                SessionEvent::Rejected(fault),
-                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))
-            ]
-        );
+        assert_eq!(reported, objection());
         assert_eq!(
             before_set(&mut session, at(9000)),
             "",
@@ -402,18 +404,11 @@ mod tests {
         );
         // A replica's objection is known with the first reply, and reported once.
         before_set(&mut session, at(9000));
-        let fault = Fault::new(Phase::Reply, Cause::NotMaster);
         let reported = events(
             &mut session,
             &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")),
         );
-        assert_eq!(
-            reported,
-            [
-                SessionEvent::Rejected(fault),
-                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault)))
-            ]
-        );
+        assert_eq!(reported, objection());
         assert_eq!(session.pipeline.backlog().requests, 0);
     }
 }

@@ -5,10 +5,10 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a command in the log is not sent before the next one",
-        file: "engine/nodes/requests.rs",
+        file: "engine/nodes/connections.rs",
         edits: &[(
-            "            commands.on_queued(nodes, now);",
-            "            let follows = |node: &NodeId| connections[node.index()].session.pipeline.cursor().is_some();\n            commands.on_queued(nodes.iter().filter(|node| !follows(node)).collect(), now);",
+            "        self.on_queued(nodes, now);",
+            "        self.on_queued(nodes.without(sharing), now);",
         )],
     },
     Mutant {
@@ -53,7 +53,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a command in the log also goes to the queues of those that follow",
-        file: "engine/nodes/following.rs",
+        file: "engine/nodes/connections.rs",
         edits: &[(
             "for node in nodes.without(sharing).iter() {",
             "for node in nodes.iter() {",
@@ -63,8 +63,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the votes of a node that follows count whatever its state",
         file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "let counts = follows && self.counts_as_it_is(node);",
-            "let _ = self.counts_as_it_is(node);\n            let counts = follows;",
+            "let counts = self.connections.follow_or_leave(node) && self.counts_as_it_is(node);",
+            "let _ = self.counts_as_it_is(node);\n            let counts = self.connections.follow_or_leave(node);",
         )],
     },
 ];

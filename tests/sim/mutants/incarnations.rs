@@ -28,22 +28,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a longer time to live is not stored where another program was quicker",
         file: "engine/nodes/judging.rs",
         edits: &[(
-            "                Stage::Noting if is_outrun && repeats < MOST_REPEATED => self.send_notes(now),\n",
+            "                Stage::Noting if is_outrun && repeats < MOST_REPEATED => {\n                    self.send_notes(connections, now)\n                }\n",
             "",
         )],
     },
     Mutant {
         name: "a reply that no thread has read is a late one",
         file: "engine/nodes/judging.rs",
-        edits: &[("&& !is_late {", "&& now < self.incarnations.due() {")],
+        edits: &[("&& !is_late {", "&& now < self.due() {")],
     },
     Mutant {
         name: "a deployment is founded by the first quorum",
         file: "engine/nodes/judging.rs",
         edits: &[(
             "            if (!awaited.is_empty() ||",
-            "            let answered = self.incarnations.seen.iter().filter(|seen| **seen != Seen::Silent).count();\n\
-             \x20           let is_enough = stage == Stage::Looking && 2 * answered > self.connections.len();\n\
+            "            let answered = self.seen.iter().filter(|seen| **seen != Seen::Silent).count();\n\
+             \x20           let is_enough = stage == Stage::Looking && 2 * answered > connections.each.len();\n\
              \x20           if !is_enough && (!awaited.is_empty() ||",
         )],
     },
@@ -51,11 +51,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "a founder counts before it has stored its note",
         file: "engine/nodes/judging.rs",
         edits: &[(
-            "        self.await_answers(Stage::Noting, noting, now);",
-            "        self.await_answers(Stage::Noting, if founds { NodeSet::EMPTY } else { noting }, now);\n\
+            "        self.await_answers(Stage::Noting, noting, connections, now);",
+            "        self.await_answers(Stage::Noting, if founds { NodeSet::EMPTY } else { noting }, connections, now);\n\
              \x20       for node in noting.iter().filter(|_| founds) {\n\
-             \x20           let _ = self.flush_node(node, now);\n\
-             \x20           self.incarnations.seen[node.index()] = Seen::Untold;\n\
+             \x20           let _ = connections.flush(node, now);\n\
+             \x20           self.seen[node.index()] = Seen::Untold;\n\
              \x20       }",
         )],
     },
@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/judging.rs",
         edits: &[(
             "let is_unsure = founds &&",
-            "let is_unsure = self.incarnations.rules.policy == RestartPolicy::Off || founds &&",
+            "let is_unsure = self.rules.policy == RestartPolicy::Off || founds &&",
         )],
     },
     Mutant {

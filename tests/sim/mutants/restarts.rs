@@ -42,10 +42,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the first flight of a restarted node counts",
         file: "engine/nodes/dispatch.rs",
         edits: &[
-            ("                self.filter(node).on_handshake();\n", ""),
             (
-                "        let mut is_answered = false;\n        while self.node",
-                "        let (mut is_answered, mut is_new) = (false, false);\n        while self.node",
+                "                self.connections.filter(node).on_handshake();\n",
+                "",
+            ),
+            (
+                "        let mut is_answered = false;\n        while self.connections",
+                "        let (mut is_answered, mut is_new) = (false, false);\n        while self.connections",
             ),
             (
                 "Ok(Some(event)) => is_answered",
@@ -53,8 +56,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
             ),
             (
                 "        Ok(is_answered)\n",
-                "        if is_new {\n            self.filter(node).on_handshake();\n\
-                 \x20           self.reject_duplicate(node, now);\n        }\n\
+                "        if is_new {\n            self.connections.filter(node).on_handshake();\n\
+                 \x20           self.connections.reject_duplicate(node, now);\n        }\n\
                  \x20       Ok(is_answered)\n",
             ),
         ],

@@ -6,9 +6,8 @@
 //! reads the time. It knows the names and rounds of the engine, and checks what is queued: nothing
 //! may follow the release of a lock.
 
-pub(crate) use super::nodes::commands::InTurn;
 pub(crate) use super::nodes::submission::{
-    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+    AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Attempt, Purpose, Rounds};
