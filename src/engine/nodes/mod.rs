@@ -5,10 +5,10 @@
 //! thread waits for it. Nothing here waits: sockets are written and read as far as they go, and the
 //! [`driver`](super::driver) does the rest.
 //!
-//! [`requests`] begins the operations, [`connections`] queues their commands, [`dispatch`] hands out
-//! the replies, [`vote_filter`] judges them, [`judging`] judges the nodes, [`pending`] keeps what a
-//! node has not run, [`subscribers`] receives what calls that wait are told, and [`reactor`] is what
-//! the driver asks.
+//! [`requests`] begins the operations, [`connections`] queues their commands, [`dispatch`] hands
+//! out the replies, [`vote_filter`] judges them, [`judging`] judges the nodes, [`pending`] keeps
+//! what a node has not run, [`subscribers`] receives what calls that wait are told, and [`reactor`]
+//! is what the driver asks.
 
 mod connections;
 mod dispatch;
