@@ -40,7 +40,7 @@ impl Acquire {
             Outcome::Pending | Outcome::Unavailable => {
                 self.is_cut_short = self
                     .time_until_limit(t0)
-                    .is_some_and(|time| time < self.budget);
+                    .is_some_and(|time| time < self.budget && now.since(t0) >= time);
                 if self.is_cut_short
                     && (self.held || !self.has_failed && self.has_hardly_begun(t0, now))
                 {

@@ -145,6 +145,28 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
     }
 }
 
+/// The limit of the call is shorter than the time of an attempt, and all nodes refuse at once.
+#[test]
+fn an_attempt_that_fails_before_the_limit_is_not_cut_short_by_it() {
+    let mut machine = acquire(WaitLimit::Until(at(30)));
+    assert!(matches!(
+        attempt(&mut machine, "xxx", 0, 1),
+        Output::Undo(_)
+    ));
+    assert!(!machine.is_cut_short());
+    assert!(matches!(machine.poll(), Output::Wait(_)));
+    machine.woken(at(29));
+    assert_eq!(machine.poll(), Output::Attempt);
+    let t0 = Readings {
+        steady: Timestamp::from_nanos(29_976_000),
+        lease: lease_at(29),
+    };
+    let (tally, reached) = tally("xxx");
+    machine.attempted(t0, &tally, reached, clocks(30), 0);
+    assert!(machine.is_cut_short() && matches!(machine.poll(), Output::Undo(_)));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+}
+
 #[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     let mut machine = acquire(WaitLimit::Until(at(0)));
