@@ -102,14 +102,21 @@ impl Link {
     /// Goes on to connect when the host name has been looked up. Addresses that are known from an
     /// earlier time do not wait for a resolver that hangs or fails.
     pub(in crate::engine) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let is_resolving = matches!(self.socket, SocketState::Resolving);
-        if !is_resolving || self.resolution.is_none() {
+        if !self.is_resolving() {
             return Ok(());
         }
         if self.take_resolved() || self.race.first().is_some() && now >= self.resolved_by() {
             return self.race(now);
         }
         Ok(())
+    }
+
+    /// Whether the connection waits for a look-up. One of an earlier connection may still run while
+    /// this one waits for credentials.
+    fn is_resolving(&self) -> bool {
+        matches!(self.socket, SocketState::Resolving)
+            && self.resolution.is_some()
+            && !self.awaits_credentials()
     }
 
     /// Takes what the look-up has found, if it is over. A failed one leaves what is known.
@@ -152,7 +159,7 @@ impl Link {
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
         match self.socket {
             SocketState::Connecting(_) => self.race.due(now),
-            SocketState::Resolving if self.resolution.is_some() && self.race.first().is_some() => {
+            SocketState::Resolving if self.is_resolving() && self.race.first().is_some() => {
                 self.resolved_by()
             }
             _ => Timestamp::NEVER,
@@ -209,5 +216,35 @@ impl Link {
         self.socket = SocketState::Connecting(self.race.begin(self.time, now)?);
         self.opened_at = now;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::background_call::BackgroundCall;
+
+    /// What was looked up for an earlier connection begins none before there are credentials.
+    #[test]
+    fn a_look_up_that_is_left_does_not_connect_without_credentials() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let endpoint = Endpoint::parse("redis://localhost:1").unwrap();
+        let time = Duration::from_millis(100);
+        let mut link = Link::new(endpoint, TransportConfig::Plain, time, Arc::clone(&waker));
+        let now = Timestamp::ORIGIN;
+        let mut login = Login::new(BackgroundCall::start("test", || None).unwrap());
+        assert!(!login.begin(now));
+        link.login = Some(login);
+        link.resolution = Some(Resolution::begin("localhost", 1, waker).unwrap());
+        link.prepare(now);
+        for _ in 0..40 {
+            link.resolved(now).unwrap();
+            assert!(matches!(link.socket, SocketState::Resolving));
+            assert_eq!(link.due(now), Timestamp::NEVER);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        link.login = None;
+        link.resolved(now).unwrap();
+        assert!(!matches!(link.socket, SocketState::Resolving));
     }
 }
