@@ -99,9 +99,8 @@ impl Tls {
         self
     }
 
-    /// What shows that a file has changed: for each, when it was written and how long it is. None
-    /// where nothing is in files.
-    pub(crate) fn stamp(&self) -> Option<Vec<Option<(SystemTime, u64)>>> {
+    /// What shows that a file has changed. None where nothing is in files.
+    pub(crate) fn stamp(&self) -> Option<Vec<Option<Stamp>>> {
         let all = self.roots.iter().chain(&self.certificate).chain(&self.key);
         let stamps: Vec<_> = all
             .filter_map(|from| match from {
@@ -110,7 +109,11 @@ impl Tls {
             })
             .map(|path| {
                 let data = fs::metadata(path).ok()?;
-                Some((data.modified().ok()?, data.len()))
+                Some(Stamp {
+                    written: data.modified().ok()?,
+                    length: data.len(),
+                    place: place(&data),
+                })
             })
             .collect();
         (!stamps.is_empty()).then_some(stamps)
@@ -157,6 +160,26 @@ impl Tls {
         }
         Ok(roots)
     }
+}
+
+/// What distinguishes a file from the one that was there before.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    written: SystemTime,
+    length: u64,
+    place: (u64, u64),
+}
+
+/// Where the content of a file is: a link may lead to another one of the same time and length.
+#[cfg(unix)]
+fn place(data: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (data.dev(), data.ino())
+}
+
+#[cfg(not(unix))]
+fn place(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 impl From {

@@ -317,10 +317,13 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             CredentialsError::TimedOut,
             "The provider takes longer than a connection may: have it keep what it has fetched",
         ),
-        credentials(CredentialsError::Empty, "Write a password into the file"),
+        credentials(
+            CredentialsError::Empty,
+            "Write a password into the file, or return one",
+        ),
         credentials(
             CredentialsError::TooLong,
-            "Name the file that contains the password",
+            "Name the file that contains the password, or return no more than that",
         ),
         credentials(
             CredentialsError::Unreadable(std::io::ErrorKind::PermissionDenied),

@@ -3,7 +3,6 @@
 //! All threads of a client share one engine, and with it one ordered connection per node. There is
 //! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
-use super::background_call::BackgroundCall;
 use super::channel_watch::ChannelWatch;
 use super::credentials;
 use super::driver::{Driver, Reactor};
@@ -16,6 +15,7 @@ pub(crate) use super::nodes::submission::{
     AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 use super::nodes::submission::{Posting, Submission};
+use super::rounds::Purpose;
 pub(crate) use super::rounds::RoundResult;
 use super::seat::Seat;
 use crate::algorithm::fence::Agreement;
@@ -28,6 +28,7 @@ use crate::algorithm::queue::{Entry, TakeRequest, TicketRequest};
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::fault::Fault;
+use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
@@ -132,8 +133,17 @@ impl Engine {
                 let provider = Arc::clone(&provider);
                 let weak = Arc::downgrade(&driver);
                 let thread = credentials::start(address, provider, move |returned| {
-                    if let Some(driver) = weak.upgrade() {
-                        driver.enter(|nodes, now| nodes.on_credentials(node, returned, now));
+                    let Some(driver) = weak.upgrade() else {
+                        return;
+                    };
+                    if driver.enter(|nodes, now| nodes.on_credentials(node, returned, now)) {
+                        // No call may be there to read the reply.
+                        driver.run(
+                            |nodes, now| {
+                                (nodes.rounds.open(Purpose::Wait), now.after(node_timeout))
+                            },
+                            |nodes, ticket| nodes.rounds.unrefer(ticket),
+                        );
                     }
                 })?;
                 driver.enter(|nodes, _| nodes.connections.log_in_by(node, thread));

@@ -5,8 +5,8 @@
 //! time, and again after a failure. While it blocks, only its own node waits. Another thread looks
 //! whether the files of certificates have changed.
 
-use super::background_call::BackgroundCall;
 use crate::fault::credentials_error::CredentialsError;
+use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
 use std::error::Error;
@@ -23,7 +23,7 @@ pub(crate) type Provider =
 pub(crate) type Renewal =
     Box<dyn FnMut() -> Option<Result<Vec<TransportConfig>, CredentialsError>> + Send>;
 
-/// Pause after a failure, while a connection is open that will need other credentials.
+/// Pause after a failure.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// How often the files of certificates are looked at.
 const LOOK: Duration = Duration::from_secs(1);

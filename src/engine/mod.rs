@@ -67,7 +67,6 @@
 //! | 8 | A call such as `flush_releases` waits until releases are sent, answered or run | `UnsettledReleases::end_waits` | `engine/nodes/pending.rs` |
 //! | 9 | The outcome of a release that no thread waits for is reported as an event | [`Rounds::report_verdict`](rounds::Rounds::report_verdict) | `engine/rounds/mod.rs` |
 
-mod background_call;
 mod busy_poll;
 pub(crate) mod calls;
 pub(crate) mod channel_watch;

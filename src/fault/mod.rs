@@ -210,6 +210,9 @@ impl fmt::Display for Cause {
             Cause::Backlog => "too many commands wait for an answer",
             Cause::Closed => "connection closed",
             Cause::ClusterMode => "runs in cluster mode",
+            Cause::Credentials(error @ CredentialsError::BadCertificate) => {
+                return write!(f, "{error}");
+            }
             Cause::Credentials(error) => return write!(f, "no credentials: {error}"),
             Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),

@@ -193,8 +193,8 @@ impl MutexHandle {
         held.map(|held| GuardHandle::new(held, 0)).transpose()
     }
 
-    /// Makes a guard of a lease. It is no level of an owner: levels begin with a call that takes the
-    /// lock.
+    /// Makes a guard of a lease. It is no level of an owner: levels begin with a call that takes
+    /// the lock.
     fn attach(&self, lease: Lease<Any>) -> Result<GuardHandle> {
         let settings = self.settings.lock()?.clone();
         let held = match &self.lock {

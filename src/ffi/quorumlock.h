@@ -428,7 +428,8 @@ typedef int (*quorumlock_provider)(void *userdata, quorumlock_str node, quorumlo
  * contain no password. It is called before each connection, on a thread of the library's for each node: it may block,
  * and no lock waits for it where a connection is open. A failure is QUORUMLOCK_EVENT_CREDENTIALS_FAILED, and it is
  * called again after a second. It replaces an earlier provider and "password_file". `userdata` and `release` are as in
- * quorumlock_config_add_observer. quorumlock_client_free does not wait for a provider that blocks. */
+ * quorumlock_config_add_observer. The last `_free` of a client does not wait for a provider that blocks, and may wait
+ * for `release` on another thread: hold no lock then that it takes. */
 quorumlock_result quorumlock_config_set_provider(
     quorumlock_config *config, quorumlock_provider provider, void *userdata, quorumlock_release release);
 

@@ -6,6 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | [`background_call`] | a call that may block, in a thread of its own |
 //! | `blocking` | a connection that blocks, for the command line; with the feature `cli` |
 //! | [`channel`] | a sleep that several channels can end |
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
@@ -22,6 +23,7 @@
 //! | [`waker`] | ending a poll from another thread |
 //! | [`watch`] | the list that is polled, and what was found |
 
+pub(crate) mod background_call;
 #[cfg(feature = "cli")]
 pub(crate) mod blocking;
 pub(crate) mod channel;

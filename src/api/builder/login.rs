@@ -29,11 +29,12 @@ impl Login {
             Login::Provider(provider) => return Ok(Arc::clone(provider)),
             Login::File(path) => path.clone(),
         };
-        // A pipe is left to the thread that may block.
-        let is_pipe = fs::metadata(&path).is_ok_and(|data| !data.is_file() && !data.is_dir());
-        if !is_pipe && let Err(error) = read(&path) {
-            return Err(format!("password_file: {}: {error}", path.display()));
+        let refused = |error| format!("password_file: {}: {error}", path.display());
+        // A pipe can be read once, and each node reads.
+        if fs::metadata(&path).is_ok_and(|data| !data.is_file() && !data.is_dir()) {
+            return Err(refused("is no regular file".to_owned()));
         }
+        read(&path).map_err(|error| refused(error.to_string()))?;
         Ok(Arc::new(move |_: &str| Ok(read(&path)?)))
     }
 }

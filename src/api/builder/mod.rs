@@ -235,7 +235,7 @@ impl Builder {
     /// has another password, open connections log in anew. A symbolic link that is changed counts.
     /// A file that cannot be used changes nothing, and is an
     /// [event](crate::event::Event::CredentialsFailed). [`build`](Builder::build) fails if it
-    /// cannot be used by then.
+    /// cannot be used by then. A relative path is one from the present directory, each time.
     #[must_use]
     pub fn password_file(mut self, path: impl Into<std::path::PathBuf>) -> Builder {
         self.login = Some(Login::File(path.into()));

@@ -24,13 +24,22 @@ pub(super) fn renewal(builder: &Builder, endpoints: &[Endpoint]) -> Option<Renew
     use crate::fault::credentials_error::CredentialsError;
 
     let tls = builder.tls.clone();
-    let mut before = Some(tls.stamp()?).filter(|_| endpoints.iter().any(Endpoint::is_tls))?;
+    let mut used = Some(tls.stamp()?).filter(|_| endpoints.iter().any(Endpoint::is_tls))?;
+    let mut refused = None;
     let endpoints = endpoints.to_vec();
     Some(Box::new(move || {
         let now = tls.stamp()?;
-        let has_changed = now != before;
-        before = now;
-        has_changed.then(|| targets(&tls, &endpoints).map_err(|_| CredentialsError::BadCertificate))
+        if now == used {
+            return None;
+        }
+        if let Ok(transports) = targets(&tls, &endpoints) {
+            used = now;
+            return Some(Ok(transports));
+        }
+        // It is tried again each time: rights are no part of what shows a change.
+        let is_reported = refused.as_ref() == Some(&now);
+        refused = Some(now);
+        (!is_reported).then_some(Err(CredentialsError::BadCertificate))
     }))
 }
 

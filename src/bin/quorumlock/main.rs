@@ -43,10 +43,13 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let command = words.next();
-    // The second half of `run` in the process of the child: not for users, so it is neither parsed
-    // nor listed.
+    // What this program is in the process of a child: not for users, so it is neither parsed nor
+    // listed.
     if command.as_deref() == Some(OsStr::new(run::EXEC_STEP)) {
         return run::exec_step(words).into();
+    }
+    if command.as_deref() == Some(OsStr::new(run::SHELL_STEP)) {
+        return run::shell_step(words.next()).into();
     }
     let done = match Arguments::try_parse() {
         Ok(arguments) => dispatch(arguments.command),

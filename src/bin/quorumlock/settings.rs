@@ -2,6 +2,7 @@
 //! counts.
 
 use crate::exit::{Exit, Failure};
+use crate::run::SHELL_STEP;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;
@@ -378,19 +379,24 @@ impl Settings {
 
 /// What a command of the shell prints, without the end of the line.
 fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {
-    let output = Process::new("/bin/sh")
-        .args(["-c", command])
+    let mut shell = Process::new(std::env::current_exe()?)
+        .args([SHELL_STEP, command])
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(output.status.to_string().into());
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut text = String::new();
+    if let Some(output) = &mut shell.stdout {
+        output.take(LONGEST_FILE).read_to_string(&mut text)?;
     }
-    let text = String::from_utf8(output.stdout)?;
+    // `run` reaps every child that has ended, and may have been first. Then the text decides.
+    if let Ok(status) = shell.wait()
+        && !status.success()
+    {
+        return Err(status.to_string().into());
+    }
     let password = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Credentials::new(
-        password.strip_suffix('\r').unwrap_or(password),
-    ))
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    Ok(Credentials::new(password))
 }
 
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation

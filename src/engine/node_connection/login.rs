@@ -1,10 +1,10 @@
 //! The credentials of a node, where a provider of the program's returns them.
 
 use crate::algorithm::time::Timestamp;
-use crate::engine::background_call::BackgroundCall;
 use crate::engine::credentials::PAUSE;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
+use crate::os::background_call::BackgroundCall;
 use crate::protocol::credentials::Credentials;
 use std::time::Duration;
 
@@ -16,6 +16,10 @@ pub(in crate::engine) struct Login {
     provider: BackgroundCall,
     /// What the provider has returned last.
     pub(super) latest: Option<Credentials>,
+    /// What the server has accepted last.
+    pub(super) accepted: Option<Credentials>,
+    /// The last fault that was reported, since the last success.
+    reported: Option<Fault>,
     /// Since when a connection has asked in vain for what the provider returned later.
     unused_since: Option<Timestamp>,
     /// Whether a connection has asked the provider, which has not returned since.
@@ -28,7 +32,7 @@ pub(in crate::engine) struct Login {
 
 /// What a connection does with what a provider has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(in crate::engine) enum Use {
     /// It waited for this, and can be made.
     Begin,
     /// It logs in once more.
@@ -42,6 +46,8 @@ impl Login {
         Login {
             provider,
             latest: None,
+            accepted: None,
+            reported: None,
             unused_since: None,
             is_asked: false,
             is_awaited: false,
@@ -60,6 +66,17 @@ impl Login {
             self.provider.ask_after(Duration::ZERO);
         }
         is_known
+    }
+
+    /// The server has accepted the latest credentials.
+    pub(in crate::engine) fn accepted(&mut self) {
+        self.accepted.clone_from(&self.latest);
+        self.reported = None;
+    }
+
+    /// Whether a fault is another one than that reported last.
+    pub(in crate::engine) fn is_news(&mut self, fault: Fault) -> bool {
+        self.reported.replace(fault) != Some(fault)
     }
 
     /// The server has refused to replace the credentials.
@@ -88,6 +105,9 @@ impl Login {
                         .latest
                         .as_ref()
                         .is_some_and(|latest| latest.are_as(&credentials));
+                if is_same {
+                    self.reported = None;
+                }
                 self.latest = Some(credentials);
                 self.unused_since = Some(now).filter(|_| is_closed && is_asked);
                 !is_same && !is_closed

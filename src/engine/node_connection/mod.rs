@@ -139,6 +139,7 @@ impl NodeConnection {
     pub(super) fn phase(&self) -> Phase {
         match self.link.socket {
             SocketState::Closed | SocketState::Connecting(_) => Phase::Connect,
+            SocketState::Resolving if self.link.awaits_credentials() => Phase::Handshake,
             SocketState::Resolving => Phase::Resolve,
             SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => {
                 Phase::Handshake
@@ -237,41 +238,49 @@ impl NodeConnection {
         }
     }
 
-    /// Takes what the provider of the credentials has returned.
+    /// Takes what the provider of the credentials has returned, and returns what is to be done.
     ///
     /// # Errors
     /// The connection waited for this, and cannot be made. It must be
     /// [`close`](NodeConnection::close)d.
-    pub(super) fn on_credentials(
+    pub(super) fn learn_credentials(
         &mut self,
         returned: Result<Credentials, CredentialsError>,
         now: Timestamp,
-    ) -> Result<(), Fault> {
+    ) -> Result<Use, Fault> {
         let is_closed = self.is_closed();
         let Some(login) = &mut self.link.login else {
-            return Ok(());
+            return Ok(Use::Keep);
         };
         let user = self.link.endpoint.user();
         let returned = returned.map(|credentials| credentials.or_user(user));
-        match login.learn(returned, is_closed, now)? {
-            Use::Begin => {
-                self.open_logged_in(now)?;
-                self.advance(now)?;
-            }
-            Use::Replace => {
-                if let Some(credentials) = self.link.credentials() {
-                    self.session.log_in_again(credentials, now);
-                }
-            }
-            Use::Keep => {}
+        login.learn(returned, is_closed, now)
+    }
+
+    /// Begins to connect with credentials of the provider, where the connection waited for them, or
+    /// logs in once more.
+    ///
+    /// # Errors
+    /// As [`open`](NodeConnection::open).
+    pub(super) fn log_in(&mut self, now: Timestamp) -> Result<(), Fault> {
+        if matches!(self.link.socket, SocketState::Resolving) {
+            self.open_logged_in(now)?;
+            return self.advance(now);
+        }
+        if let Some(login) = &self.link.login
+            && let Some(latest) = &login.latest
+        {
+            self.session.log_in_again(latest, now);
         }
         Ok(())
     }
 
-    /// Begins to connect, with credentials of the provider.
+    /// Begins to connect, with credentials of the provider. Nothing was sent yet.
     fn open_logged_in(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Some(credentials) = self.link.credentials() {
-            self.session.log_in_first(credentials, now);
+        if let Some(login) = &self.link.login
+            && let Some(latest) = &login.latest
+        {
+            self.session.log_in_first(latest, now);
         }
         self.link.open(now)
     }

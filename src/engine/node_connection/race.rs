@@ -174,12 +174,9 @@ impl<S: Attempt> Race<S> {
 
     /// The first address led to a server that cannot be used: another is tried next time.
     pub(super) fn skip_first(&mut self) {
-        self.places.pop_front();
-    }
-
-    /// None of the addresses leads anywhere: the name may have moved.
-    pub(super) fn forget(&mut self) {
-        self.places.clear();
+        if let Some(first) = self.places.pop_front() {
+            self.places.push_back(first);
+        }
     }
 
     /// Begins to connect to the next address that it can be begun with, and returns the newest

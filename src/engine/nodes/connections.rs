@@ -14,13 +14,13 @@ use super::poll_list::PollList;
 use super::vote_filter::VoteFilter;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Clock, Timestamp};
-use crate::engine::background_call::BackgroundCall;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::node_connection::login::Login;
 use crate::events::event::Event;
 use crate::events::node_states::NodeStates;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
+use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::protocol::session::{Command, Log};
 use std::ops::{Index, IndexMut};
@@ -282,7 +282,21 @@ impl Connections {
         self.report_credentials(node, fault);
     }
 
-    pub(super) fn report_credentials(&self, node: NodeId, fault: Fault) {
+    /// The server has accepted the credentials of the provider, if there is one.
+    pub(super) fn on_logged_in(&mut self, node: NodeId) {
+        self.changing(node)
+            .link
+            .login
+            .iter_mut()
+            .for_each(Login::accepted);
+    }
+
+    /// Reports why credentials are not replaced, unless the same was reported since they were.
+    pub(super) fn report_credentials(&mut self, node: NodeId, fault: Fault) {
+        let login = &mut self.changing(node).link.login;
+        if login.as_mut().is_some_and(|login| !login.is_news(fault)) {
+            return;
+        }
         self.states.push(|names| Event::CredentialsFailed {
             node: names.node(node),
             fault: names.fault(node, fault),

@@ -152,6 +152,7 @@ impl Nodes {
                 );
             }
             SessionEvent::Accepted => {
+                self.connections.on_logged_in(node);
                 self.connections.filter(node).on_handshake();
                 self.connections.reject_duplicate(node, now);
                 self.incarnations.on_look(node, &mut self.connections, now);

@@ -25,6 +25,7 @@ mod vote_filter;
 
 use super::credentials::{Provider, Renewal};
 use super::driver::Reactor;
+use super::node_connection::login::Use;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::incarnation::Rules;
@@ -147,8 +148,8 @@ impl Nodes {
 
     /// Begins to connect, and queues the pending releases.
     fn open(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
-        // A server that is near is connected to at once: the drop of a guard does not wait, and may
-        // be the last call.
+        // A server that is near, and has an address in numbers, is connected to at once: the drop
+        // of a guard does not wait, and may be the last call.
         let connection = self.connections.changing(node);
         if let Err(fault) = connection.open(now).and_then(|()| connection.advance(now)) {
             self.lose(node, fault, now);
@@ -163,29 +164,39 @@ impl Nodes {
         Ok(())
     }
 
-    /// The provider of a node's credentials has returned.
+    /// The provider of a node's credentials has returned. True when the server is asked to accept
+    /// them.
     pub(super) fn on_credentials(
         &mut self,
         node: NodeId,
         returned: Result<Credentials, CredentialsError>,
         now: Timestamp,
-    ) {
+    ) -> bool {
         if let Err(error) = returned {
             let fault = Fault::new(Phase::Handshake, Cause::Credentials(error));
             self.connections.report_credentials(node, fault);
         }
-        let connection = self.connections.apart(node);
-        if let Err(fault) = connection.on_credentials(returned, now) {
-            return self.lose(node, fault, now);
-        }
+        let learned = match self.connections[node].learn_credentials(returned, now) {
+            Ok(Use::Keep) => return false,
+            Ok(Use::Begin | Use::Replace) => self.connections.apart(node).log_in(now),
+            Err(fault) => Err(fault),
+        };
+        // Also where this is the node's vote: a thread that polls may wait for it.
         self.connections.poll.note_change(true);
-        if self.connections[node].is_open() {
+        if let Err(fault) = learned {
+            self.lose(node, fault, now);
+            return false;
+        }
+        let is_open = self.connections[node].is_open();
+        if is_open {
             self.connections.unsent.insert(node);
         }
+        is_open
     }
 
     /// The server has accepted new credentials. A connection that is subscribed cannot log in anew.
     fn on_logged_in_anew(&mut self, node: NodeId) {
+        self.connections.on_logged_in(node);
         self.subscribers
             .close(NodeSet::only(node), &mut self.connections.poll);
     }

@@ -48,7 +48,7 @@ impl fmt::Display for Event {
                 NodeFault::list(causes, f)
             }
             Event::CredentialsFailed { node, fault } => {
-                write!(f, "{node}: no new login: {}", fault.explained())
+                write!(f, "{node}: credentials not replaced: {}", fault.explained())
             }
             Event::EventsDropped { count } => {
                 write!(f, "{count} events dropped: the observer is too slow")

@@ -76,9 +76,10 @@ pub enum Event {
         /// waited for the other nodes.
         causes: Vec<NodeFault>,
     },
-    /// The connection to a node could not be logged in with new credentials: the provider or the
-    /// password file fails, or the server refuses what it contains. The credentials before stay in
-    /// use, and the provider is called again after a second. Reported at each failure.
+    /// The credentials of a node could not be replaced: the provider, the password file or a file
+    /// of certificates fails, or the server refuses what it contains. Those before stay in use, and
+    /// it is tried again each second. Reported once for each cause, until it succeeds. As every
+    /// event of nodes, it is delivered by the next call of the client, or by its watchdog.
     #[non_exhaustive]
     CredentialsFailed {
         /// The address of the node.

@@ -2,6 +2,8 @@
 //! library's own `os/`: locks and threads that a scheduler controls, and a wake-up of the model's
 //! wire. The rest is the library's, and is not reached.
 
+#[path = "../../sim/os/background_call.rs"]
+pub(crate) mod background_call;
 #[path = "../../../src/os/channel.rs"]
 pub(crate) mod channel;
 #[path = "../../../src/os/clock.rs"]

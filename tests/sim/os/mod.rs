@@ -2,6 +2,7 @@
 //! detection of forks and the list of what is polled are the library's: nothing forks, and the list
 //! calls nothing.
 
+pub(crate) mod background_call;
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;

@@ -1,4 +1,4 @@
-//! What this program is in the process of the child, until it becomes the command.
+//! What this program is in the process of a child, until it becomes the command.
 //!
 //! `run` starts itself with [`EXEC_STEP`]. The step asks the kernel to end it when `run` ends, and
 //! stops itself. `run` sees that, looks at its signals and its lease for the last time, and lets it
@@ -8,6 +8,7 @@
 use super::signals;
 use crate::exit::Exit;
 use crate::report;
+use nix::sys::signal::SigSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -46,6 +47,19 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     } else {
         Exit::NOT_EXECUTABLE
     }
+}
+
+/// The word that makes this program the shell of a command, with all signals unblocked: a thread of
+/// the library's, on which the command is started, blocks them. No command has this name.
+pub(crate) const SHELL_STEP: &str = "__shell-step";
+
+/// Becomes the shell that runs this command. Comes back only to end.
+pub(crate) fn shell_step(command: Option<OsString>) -> Exit {
+    if SigSet::all().thread_unblock().is_ok() {
+        let error = Command::new("/bin/sh").arg("-c").args(command).exec();
+        report::complain(&format!("cannot run /bin/sh: {error}"));
+    }
+    Exit::SYSTEM
 }
 
 #[cfg(target_os = "linux")]

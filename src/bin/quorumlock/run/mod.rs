@@ -21,7 +21,7 @@ mod signals;
 mod supervise;
 mod suspend;
 
-pub(crate) use exec_step::{EXEC_STEP, exec_step};
+pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step};
 pub(crate) use options::Options;
 
 use crate::deployment::Deployment;

@@ -1,12 +1,12 @@
 //! A call that may block, made in a thread of its own whenever it is due.
 
-use crate::os::sync::{self, Condvar, JoinHandle, Mutex, is_current, lock};
+use super::sync::{self, Condvar, JoinHandle, Mutex, is_current, lock};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The way to the thread, which ends when this is dropped. A call that runs then is not waited for.
-pub(super) struct BackgroundCall {
+pub(crate) struct BackgroundCall {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,7 +30,7 @@ impl BackgroundCall {
     ///
     /// # Errors
     /// The system does not start a thread.
-    pub(super) fn start(
+    pub(crate) fn start(
         name: &str,
         mut call: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<BackgroundCall> {
@@ -53,7 +53,7 @@ impl BackgroundCall {
 
     /// Has it called after this time, unless it is to be called before that; and when it returns,
     /// if it runs.
-    pub(super) fn ask_after(&self, time: Duration) {
+    pub(crate) fn ask_after(&self, time: Duration) {
         lock(&self.shared.state).call_after(time);
         self.shared.signal.notify_one();
     }
