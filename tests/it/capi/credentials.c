@@ -99,6 +99,10 @@ int main(int count, char **urls)
     while (read_of(&all, &all.released) == 1) {
         nap();
     }
+    /* A thread that a provider has kept ends a moment after that. */
+    for (count = 0; count < 20; count++) {
+        nap();
+    }
     puts("all kept");
     return 0;
 }
