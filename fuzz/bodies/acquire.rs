@@ -388,15 +388,14 @@ impl Model {
         let is_held = granted + undecided < self.quorum()
             && refused > 0
             && self.nodes - failed >= self.quorum();
-        // The caller's deadline left less than a node may take.
-        let is_cut = self
-            .deadline()
-            .is_some_and(|deadline| deadline.saturating_sub(t0) < self.budget);
-        // In less than a millisecond no node is expected to answer.
         let left = self
             .deadline()
             .map_or(u64::MAX, |deadline| deadline.saturating_sub(t0));
-        let has_timed_out = !self.has_failed && left < MILLI && now.saturating_sub(t0) >= left;
+        let is_over = now.saturating_sub(t0) >= left;
+        // The caller's deadline left less than a node may take, and it has come.
+        let is_cut = left < self.budget && is_over;
+        // In less than a millisecond no node is expected to answer.
+        let has_timed_out = !self.has_failed && left < MILLI && is_over;
         let verdict = match granted >= self.quorum() {
             true => Verdict::TooLate,
             false if is_held || is_cut && (self.was_held || has_timed_out) => Verdict::Held,
