@@ -493,7 +493,7 @@ void quorumlock_client_free(quorumlock_client *client);
 /* ---- Mutex ------------------------------------------------------------------------------------------------------ */
 
 /* The kind of a lock. Of one name, plain, fenced and read-write locks are three different locks: all programs must
- * agree. All but plain locks need scripts on the nodes. */
+ * agree. Where nodes run no scripts, only a plain lock can be taken, and none can be released. */
 typedef enum quorumlock_lock_kind {
     /* One holder. */
     QUORUMLOCK_LOCK_PLAIN = 0,
