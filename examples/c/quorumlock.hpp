@@ -180,8 +180,8 @@ private:
 
 using observer = std::function<void(const event &)>;
 
-// What to log in with. Without a user, it is that of the URL or the default one. After `refresh_after` the provider is
-// called again; with 0, for the next connection.
+// What to log in with. Without a user, the user of the URL counts, or the default user. After `refresh_after` the
+// provider is called again; with 0, for the next connection.
 struct credentials {
     std::optional<std::string> user;
     std::string password;

@@ -4,9 +4,9 @@
 //! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
 use super::channel_watch::ChannelWatch;
-use super::credentials;
 use super::driver::{Driver, Reactor};
 use super::interrupt::Interrupt;
+use super::logins;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
@@ -15,7 +15,6 @@ pub(crate) use super::nodes::submission::{
     AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 use super::nodes::submission::{Posting, Submission};
-use super::rounds::Purpose;
 pub(crate) use super::rounds::RoundResult;
 use super::seat::Seat;
 use crate::algorithm::fence::Agreement;
@@ -107,13 +106,10 @@ impl Engine {
         mut config: EngineConfig,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
-        let provided: Vec<(NodeId, String)> = nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, (endpoint, ..))| endpoint.handshake().credentials.is_none())
-            .map(|(index, (endpoint, ..))| (NodeId::new(index), endpoint.to_string()))
-            .collect();
-        let provider = config.provider.take();
+        let logins = config
+            .provider
+            .take()
+            .map(|provider| (provider, logins::without_credentials(&nodes)));
         let renewal = config.renewal.take();
         let connections = nodes
             .into_iter()
@@ -128,35 +124,10 @@ impl Engine {
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
         let has_woken = Arc::clone(&nodes.subscribers.registry.has_woken);
         let driver = Driver::new(nodes);
-        if let Some(provider) = provider {
-            for (node, address) in provided {
-                let provider = Arc::clone(&provider);
-                let weak = Arc::downgrade(&driver);
-                let thread = credentials::start(address, provider, move |returned| {
-                    let Some(driver) = weak.upgrade() else {
-                        return;
-                    };
-                    if driver.enter(|nodes, now| nodes.on_credentials(node, returned, now)) {
-                        // No call may be there to read the reply.
-                        driver.run(
-                            |nodes, now| {
-                                (nodes.rounds.open(Purpose::Wait), now.after(node_timeout))
-                            },
-                            |nodes, ticket| nodes.rounds.unrefer(ticket),
-                        );
-                    }
-                })?;
-                driver.enter(|nodes, _| nodes.connections.log_in_by(node, thread));
-            }
+        if let Some((provider, nodes)) = logins {
+            logins::start(&driver, nodes, &provider, node_timeout)?;
         }
-        let weak = Arc::downgrade(&driver);
-        let certificates = renewal.map(|renewal| {
-            credentials::watch_certificates(renewal, move |changed| {
-                if let Some(driver) = weak.upgrade() {
-                    driver.enter(|nodes, _| nodes.connections.on_certificates(changed));
-                }
-            })
-        });
+        let certificates = renewal.map(|renewal| logins::watch_certificates(&driver, renewal));
         Ok(Engine {
             driver,
             _certificates: certificates.transpose()?,

@@ -69,15 +69,13 @@ pub(super) fn watch_certificates(
 /// What the provider returns, if it can be used.
 pub(crate) fn called(provider: &Provider, address: &str) -> Result<Credentials, CredentialsError> {
     let returned = catch_unwind(AssertUnwindSafe(|| provider(address)));
-    let credentials =
-        returned
-            .map_err(|_| CredentialsError::Panicked)?
-            .map_err(|error| match error.downcast_ref() {
-                Some(&known) => known,
-                None => CredentialsError::Failed,
-            })?;
-    match credentials.problem() {
-        Some(error) => Err(error),
-        None => Ok(credentials),
-    }
+    returned
+        .map_err(|_| CredentialsError::Panicked)?
+        .map_err(|error| {
+            error
+                .downcast_ref()
+                .copied()
+                .unwrap_or(CredentialsError::Failed)
+        })?
+        .checked()
 }

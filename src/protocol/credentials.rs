@@ -83,16 +83,27 @@ impl Credentials {
         (&self.user, &self.password) == (&other.user, &other.password)
     }
 
-    /// Why they cannot be used, if so.
-    pub fn problem(&self) -> Option<CredentialsError> {
+    /// The password in a text, without the end of its line.
+    pub fn of_line(text: &str) -> Credentials {
+        let password = text.strip_suffix('\n').unwrap_or(text);
+        Credentials::new(password.strip_suffix('\r').unwrap_or(password))
+    }
+
+    /// The same, if they can be used.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn checked(self) -> Result<Credentials, CredentialsError> {
         let longest = self
             .password
             .len()
             .max(self.user.as_ref().map_or(0, String::len));
         if self.password.is_empty() {
-            Some(CredentialsError::Empty)
+            Err(CredentialsError::Empty)
+        } else if longest > LONGEST {
+            Err(CredentialsError::TooLong)
         } else {
-            (longest > LONGEST).then_some(CredentialsError::TooLong)
+            Ok(self)
         }
     }
 

@@ -48,13 +48,9 @@ fn read(path: &Path) -> Result<Credentials, CredentialsError> {
         .and_then(|file| file.take(longest).read_to_end(&mut text))
         .map_err(unreadable)?;
     let text = String::from_utf8(text).map_err(|_| CredentialsError::NotUtf8)?;
-    let password = text.strip_suffix('\n').unwrap_or(&text);
-    let password = password.strip_suffix('\r').unwrap_or(password);
-    let credentials = Credentials::new(password).refresh_after(READ_AFTER);
-    match credentials.problem() {
-        Some(error) => Err(error),
-        None => Ok(credentials),
-    }
+    Credentials::of_line(&text)
+        .refresh_after(READ_AFTER)
+        .checked()
 }
 
 #[cfg(test)]

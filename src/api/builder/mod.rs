@@ -186,9 +186,9 @@ impl Builder {
     ///
     /// The provider is called before each connection, and again after
     /// [`refresh_after`](Credentials::refresh_after): then the open connection logs in anew, and
-    /// goes on meanwhile. Each node has a thread for that, so the provider may block, and no lock
-    /// waits for it where a connection is open. After an error or a panic, the credentials before
-    /// stay in use, the observer gets
+    /// serves calls meanwhile. Each node has a thread for that, so the provider may block, and no
+    /// lock waits for it where a connection is open. After an error or a panic, the credentials
+    /// before stay in use, the observer gets
     /// [`CredentialsFailed`](crate::event::Event::CredentialsFailed), and the provider is called
     /// again after a second. A connection that has none, after 3 s at the latest, fails with
     /// [`Cause::Credentials`](crate::Cause::Credentials). The text of the error is not kept, as it

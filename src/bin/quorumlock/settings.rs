@@ -394,9 +394,7 @@ fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error +
     {
         return Err(status.to_string().into());
     }
-    let password = text.strip_suffix('\n').unwrap_or(&text);
-    let password = password.strip_suffix('\r').unwrap_or(password);
-    Ok(Credentials::new(password))
+    Ok(Credentials::of_line(&text))
 }
 
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation

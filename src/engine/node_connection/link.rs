@@ -61,6 +61,11 @@ impl Link {
         }
     }
 
+    /// What the provider has returned last, if there is one.
+    pub(super) fn latest_credentials(&self) -> Option<&Credentials> {
+        self.login.as_ref()?.latest.as_ref()
+    }
+
     /// Whether the connection waits for credentials.
     pub(super) fn awaits_credentials(&self) -> bool {
         self.login.as_ref().is_some_and(|login| login.is_awaited)

@@ -267,9 +267,7 @@ impl NodeConnection {
             self.open_logged_in(now)?;
             return self.advance(now);
         }
-        if let Some(login) = &self.link.login
-            && let Some(latest) = &login.latest
-        {
+        if let Some(latest) = self.link.latest_credentials() {
             self.session.log_in_again(latest, now);
         }
         Ok(())
@@ -277,9 +275,7 @@ impl NodeConnection {
 
     /// Begins to connect, with credentials of the provider. Nothing was sent yet.
     fn open_logged_in(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Some(login) = &self.link.login
-            && let Some(latest) = &login.latest
-        {
+        if let Some(latest) = self.link.latest_credentials() {
             self.session.log_in_first(latest, now);
         }
         self.link.open(now)

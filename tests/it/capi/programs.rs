@@ -47,14 +47,24 @@ pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
 }
 
 fn keeps_all(program: &Path, valgrind: &[&str]) {
-    let servers = Server::several(3).unwrap();
+    prints(
+        program,
+        valgrind,
+        &Server::several(3).unwrap(),
+        "all kept\n",
+    );
+}
+
+/// Runs a program with these servers, and compares all that it prints.
+#[track_caller]
+fn prints(program: &Path, valgrind: &[&str], servers: &[Server], expected: &str) {
     let mut command = command(program, valgrind);
     command
         .args(servers.iter().map(Server::url))
         .stdin(Stdio::null());
     let ending = Running::start(&mut command).end(LIMIT);
     assert_eq!(ending.errors, "");
-    assert_eq!(ending.success(), "all kept\n");
+    assert_eq!(ending.success(), expected);
 }
 
 #[test]
@@ -86,13 +96,7 @@ fn a_provider_finds_the_credentials_of_each_node() {
             let user = ["ACL", "SETUSER", "app", "on", ">one", "~*", "&*", "+@all"];
             server.command(&user).unwrap();
         }
-        let mut command = command(&program, valgrind);
-        command
-            .args(servers.iter().map(Server::url))
-            .stdin(Stdio::null());
-        let ending = Running::start(&mut command).end(LIMIT);
-        assert_eq!(ending.errors, "");
-        assert_eq!(ending.success(), "all kept\n");
+        prints(&program, valgrind, &servers, "all kept\n");
     }
 }
 
@@ -361,13 +365,7 @@ fn a_thread_that_waits_may_be_cancelled() {
     let program = compile("cancel", "tests/it/capi/cancel.c", &["-std=c99"]);
     for valgrind in [&[][..], &LENIENT] {
         let servers = Server::several(3).unwrap();
-        let mut command = command(&program, valgrind);
-        command
-            .args(servers.iter().map(Server::url))
-            .stdin(Stdio::null());
-        let ending = Running::start(&mut command).end(LIMIT);
-        assert_eq!(ending.errors, "");
-        assert_eq!(ending.success(), "alive\n");
+        prints(&program, valgrind, &servers, "alive\n");
         let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
         assert!(
             eventually(LIMIT, || servers.iter().all(is_empty)),

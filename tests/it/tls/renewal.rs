@@ -84,9 +84,7 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
             .lock()
             .unwrap()
             .iter()
-            .filter(|event| event.contains("the files of TLS"))
-            .count()
-            > 0
+            .any(|event| event.contains("the files of TLS"))
     };
     assert!(eventually(LONG, is_told), "{:?}", events.lock().unwrap());
     servers.iter().for_each(cut);
