@@ -231,6 +231,14 @@ impl Quarantine {
         self.met = Met::Replica;
     }
 
+    /// Another server of its shard is the master. If the node was met, it was another process, or
+    /// will have been a replica.
+    pub fn moved(&mut self) {
+        if self.met != Met::Never {
+            self.turn_replica();
+        }
+    }
+
     /// Whether there was a quarantine that was not seen to end. No more needs to be asked of most
     /// nodes.
     pub fn is_on(&self) -> bool {

@@ -253,12 +253,24 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "Name a master: this is a replica, or became one",
         ),
         (
+            fault(Reply, Cause::NotMaster).with(Detail::Master(([10, 0, 0, 7], 6379).into())),
+            "Wait: connections lead to that server from now on, if it has the same keys",
+        ),
+        (
             fault(Reply, Cause::ReadOnly),
             "Name a master: this is a replica, or became one",
         ),
         (
-            fault(Handshake, Cause::ClusterMode),
-            "Name an independent master",
+            fault(Handshake, Cause::ClusterMode).with(Detail::Shards(3, 16_384)),
+            "Name clusters of one shard each, or masters without cluster mode",
+        ),
+        (
+            fault(Handshake, Cause::ClusterMode).with(Detail::Shards(1, 5461)),
+            "Assign all slots (`CLUSTER ADDSLOTSRANGE 0 16383`)",
+        ),
+        (
+            denied(Detail::Command("CLUSTER INFO")),
+            "Allow it (`+cluster|info`): it shows whether the cluster is one shard",
         ),
         (
             fault(Handshake, Cause::Duplicate(0)),
@@ -287,6 +299,10 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (
             fault(Reply, Cause::Server(ServerError::Busy)),
             "Wait for the script, or `SCRIPT KILL` it",
+        ),
+        (
+            fault(Reply, Cause::Server(ServerError::ClusterDown)),
+            "Wait for the fail-over of the shard, or assign all slots",
         ),
         (
             fault(Handshake, Cause::Server(ServerError::Denied)),

@@ -81,7 +81,7 @@ impl Subscriber {
                 Some(Err(error)) => self.fail(broken(&error), now),
                 Some(Ok(stream)) => {
                     self.socket = SocketState::Connecting(Arc::new(stream));
-                    self.transport = node.link.transport.clone();
+                    self.transport = node.link.protection();
                     self.opened_at = now;
                     self.subscription = Subscription::open(node.link.credentials(), client, now);
                     self.advance(now);

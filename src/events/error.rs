@@ -336,6 +336,19 @@ impl fmt::Display for Explained {
             (Cause::Closed, Phase::Handshake, _) => {
                 "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
             }
+            (Cause::ClusterMode, _, Detail::Shards(shards @ 2.., _)) => {
+                return write!(
+                    f,
+                    "one of {shards} shards of a cluster, which hold different keys and are no quorum; name \
+                     clusters of one shard, or masters without cluster mode"
+                );
+            }
+            (Cause::ClusterMode, _, Detail::Shards(_, slots)) => {
+                return write!(
+                    f,
+                    "in cluster mode, and its shard owns {slots} of 16384 slots; assign all"
+                );
+            }
             (Cause::NoPermission, _, Detail::Command(command)) => {
                 return write!(f, "the user may not run {command}");
             }
@@ -344,6 +357,9 @@ impl fmt::Display for Explained {
                     f,
                     "the server does not know {command}; it may be renamed or too old"
                 );
+            }
+            (Cause::NotMaster, _, Detail::Master(master)) => {
+                return write!(f, "not a master; it names {master}");
             }
             (Cause::NoPermission, _, Detail::Key(command)) => {
                 return write!(f, "the user may not use this key ({command})");

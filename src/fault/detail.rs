@@ -5,6 +5,7 @@
 //! user's name, so nothing is looked for behind the beginning.
 
 use super::protocol_error::ProtocolError;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What an operator needs to know in addition to the phase and the cause.
@@ -18,6 +19,8 @@ pub enum Detail {
     Left(Duration),
     /// The time that was waited, and the setting that limits it, if one did.
     Limit(Duration, Option<&'static str>),
+    /// The server names this address: the master is there.
+    Master(SocketAddr),
     /// Nothing more is known.
     #[default]
     None,
@@ -29,6 +32,8 @@ pub enum Detail {
     PasswordWrong,
     /// The rule of the protocol that the node's bytes broke.
     Protocol(ProtocolError),
+    /// The server's cluster has so many shards that own slots, and so many slots are owned.
+    Shards(u64, u64),
     /// A user is given, and the server has passwords only: Redis before 6.
     UsersUnknown,
 }

@@ -101,7 +101,9 @@ pub enum Cause {
     Backlog,
     /// The node closed or reset the connection.
     Closed,
-    /// The node is part of a Redis Cluster, which is not an independent master.
+    /// The node is in cluster mode, and its cluster is not one shard that owns all slots. The
+    /// shards of a cluster have no copies of each other's keys: each key is on one of them, so they
+    /// are no quorum. Name one-shard clusters, or masters without cluster mode.
     ClusterMode,
     /// There is nothing to log in with: the provider or the password file of the client fails.
     Credentials(CredentialsError),
@@ -129,7 +131,7 @@ pub enum Cause {
     /// The node runs no scripts, or none for this user. Without them, a plain lock can be taken,
     /// and is neither extended nor released.
     NoScripts,
-    /// The node is a replica.
+    /// The node is a replica, or another server of its shard holds its keys.
     NotMaster,
     /// The URL begins with `rediss://`, and what listens there does not speak TLS.
     NotTls,
@@ -209,7 +211,7 @@ impl fmt::Display for Cause {
             Cause::Auth => "login refused",
             Cause::Backlog => "too many commands wait for an answer",
             Cause::Closed => "connection closed",
-            Cause::ClusterMode => "runs in cluster mode",
+            Cause::ClusterMode => "not a cluster of one shard that owns all slots",
             Cause::Credentials(error @ CredentialsError::BadCertificate) => {
                 return write!(f, "{error}");
             }
@@ -232,6 +234,9 @@ impl fmt::Display for Cause {
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
             Cause::Server(ServerError::Busy) => "busy with a script (BUSY)",
+            Cause::Server(ServerError::ClusterDown) => {
+                "its cluster serves no keys at present (CLUSTERDOWN)"
+            }
             Cause::Server(ServerError::Denied) => {
                 "protected mode: connections from other machines are refused (DENIED)"
             }

@@ -8,6 +8,8 @@ pub enum ServerError {
     Busy,
     /// `BUSYKEY`.
     BusyKey,
+    /// `CLUSTERDOWN`: the server is in cluster mode, and its cluster serves no keys at present.
+    ClusterDown,
     /// `DENIED`: protected mode refuses connections from other machines.
     Denied,
     /// `ERR`: any other error.
@@ -29,9 +31,10 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    const KNOWN: [ServerError; 10] = [
+    const KNOWN: [ServerError; 11] = [
         ServerError::Busy,
         ServerError::BusyKey,
+        ServerError::ClusterDown,
         ServerError::Denied,
         ServerError::Err,
         ServerError::ExecAbort,
@@ -54,6 +57,7 @@ impl ServerError {
         match self {
             ServerError::Busy => "BUSY",
             ServerError::BusyKey => "BUSYKEY",
+            ServerError::ClusterDown => "CLUSTERDOWN",
             ServerError::Denied => "DENIED",
             ServerError::Err => "ERR",
             ServerError::ExecAbort => "EXECABORT",

@@ -94,6 +94,7 @@ pub(super) fn kind(event: &Event) -> c_int {
             ..
         } => 26,
         Event::CredentialsFailed { .. } => 27,
+        Event::NodeMoved { .. } => 28,
     }
 }
 
@@ -115,6 +116,7 @@ fn addresses(event: &Event) -> Vec<&str> {
         Event::KeyWithoutExpiry { nodes, .. } | Event::Repaired { nodes, .. } => {
             nodes.iter().map(|node| &**node).collect()
         }
+        Event::NodeMoved { node, master, .. } => vec![node, master],
         _ => event.node().into_iter().collect(),
     }
 }

@@ -276,6 +276,7 @@ const EVENTS: &[&str] = &[
     "NODE_COUNT_DIFFERS",
     "NODE_KEY_DENIED",
     "CREDENTIALS_FAILED",
+    "NODE_MOVED",
 ];
 
 /// Every `NAME = number,` of the header.

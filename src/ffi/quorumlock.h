@@ -209,7 +209,7 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_BACKLOG = 2,
     /* The node closed or reset the connection. */
     QUORUMLOCK_CAUSE_CLOSED = 3,
-    /* The node is part of a Redis Cluster. */
+    /* The node is in cluster mode, and its cluster is not one shard that owns all slots. */
     QUORUMLOCK_CAUSE_CLUSTER_MODE = 4,
     /* The database number of the URL does not exist on the node. */
     QUORUMLOCK_CAUSE_DATABASE = 5,
@@ -986,7 +986,10 @@ typedef enum quorumlock_kind {
      * only after this client has connected to the node. Locks work: addresses (one). */
     QUORUMLOCK_EVENT_NODE_KEY_DENIED = 26,
     /* A node could not be logged in to with new credentials, and those before stay: addresses (one), faults (one). */
-    QUORUMLOCK_EVENT_CREDENTIALS_FAILED = 27
+    QUORUMLOCK_EVENT_CREDENTIALS_FAILED = 27,
+    /* A server in cluster mode has named another one as the master of its shard, and connections lead there from now
+     * on: addresses (two: the node as its URL has it, and the master). */
+    QUORUMLOCK_EVENT_NODE_MOVED = 28
 } quorumlock_kind;
 
 /* Why a call for a lock ended without it. More may follow in later versions. */

@@ -28,6 +28,15 @@ pub(crate) struct Transport {
 }
 
 impl TransportConfig {
+    /// The same for a server whose certificate must be for this name or address.
+    pub(crate) fn named(&self, _name: &str) -> TransportConfig {
+        match self {
+            TransportConfig::Plain => TransportConfig::Plain,
+            #[cfg(feature = "tls")]
+            TransportConfig::Tls(target) => TransportConfig::Tls(Arc::new(target.named(_name))),
+        }
+    }
+
     /// Begins on a connection that is made. Sends nothing yet.
     ///
     /// # Errors

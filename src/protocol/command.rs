@@ -90,6 +90,11 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
     resp::encode(out, &[b"INFO", section.as_bytes()]);
 }
 
+/// Asks a server in cluster mode what its cluster is: `CLUSTER INFO`.
+pub(super) fn cluster_info(out: &mut Vec<u8>) {
+    resp::encode(out, &[b"CLUSTER", b"INFO"]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +116,7 @@ mod tests {
         );
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+        assert_eq!(sent(cluster_info), "*2 $7 CLUSTER $4 INFO ");
     }
 
     #[test]

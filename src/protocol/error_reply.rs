@@ -4,10 +4,12 @@
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a
 //! user's name, so nothing is looked for behind the beginning.
 
+use super::moved::NamedMaster;
 use super::script_error;
 use crate::fault::detail::Detail;
 use crate::fault::server_error::ServerError;
 use crate::fault::{Cause, Fault, Phase};
+use core::net::SocketAddr;
 
 /// What an error reply means. Its text is not kept: it may repeat what the server was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub enum Subject {
     DeniedInside(Denied),
     /// The login, which was refused for this reason.
     Login(Detail),
+    /// The key, which another server has, at this address.
+    Moved(SocketAddr),
     /// Nothing that is known.
     Unknown,
     /// The server does not have the command.
@@ -71,6 +75,7 @@ impl ErrorReply {
             | (Cause::Server(ServerError::Err), Subject::UnknownCommand | Subject::UnknownInside) => {
                 fault.with(Detail::Command(command))
             }
+            (_, Subject::Moved(master)) => fault.with(Detail::Master(master)),
             _ => fault,
         }
     }
@@ -104,7 +109,8 @@ fn cause(text: &[u8]) -> Cause {
     let word = error.split(|&byte| byte == b' ').next().unwrap_or_default();
     match word {
         b"NOAUTH" | b"WRONGPASS" => Cause::Auth,
-        b"ASK" | b"CLUSTERDOWN" | b"CROSSSLOT" | b"MOVED" => Cause::ClusterMode,
+        b"ASK" | b"MOVED" | b"TRYAGAIN" => Cause::NotMaster,
+        b"CROSSSLOT" => Cause::ClusterMode,
         b"LOADING" => Cause::Loading,
         b"NOPERM" => Cause::NoPermission,
         b"OOM" => Cause::OutOfMemory,
@@ -137,6 +143,8 @@ fn subject(text: &[u8], cause: Cause) -> Subject {
         Subject::UnknownCommand
     } else if script_error::is_unknown_inside(text) {
         Subject::UnknownInside
+    } else if let Some(address) = NamedMaster::read(text).and_then(|named| named.address()) {
+        Subject::Moved(address)
     } else {
         login(text).map_or(Subject::Unknown, Subject::Login)
     }
@@ -296,14 +304,22 @@ mod tests {
 
     #[test]
     fn error_replies_are_classified_by_their_first_word() {
-        let table: [(&str, Cause); 19] = [
+        let table: [(&str, Cause); 21] = [
             ("NOAUTH Authentication required.", Cause::Auth),
             (
                 "WRONGPASS invalid username-password pair or user is disabled.",
                 Cause::Auth,
             ),
-            ("MOVED 3999 127.0.0.1:6381", Cause::ClusterMode),
-            ("CLUSTERDOWN The cluster is down", Cause::ClusterMode),
+            ("MOVED 3999 127.0.0.1:6381", Cause::NotMaster),
+            ("ASK 3999 127.0.0.1:6381", Cause::NotMaster),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Cause::NotMaster,
+            ),
+            (
+                "CLUSTERDOWN The cluster is down",
+                Cause::Server(ServerError::ClusterDown),
+            ),
             (
                 "LOADING Redis is loading the dataset in memory",
                 Cause::Loading,

@@ -4,7 +4,8 @@
 //! Its parts go out in one flight and are answered in the same order. Each may be refused; what
 //! `INFO` reports about persistence rejects no connection, and neither does its refusal. The same
 //! holds for `INFO memory`, which no vote depends on: it is asked for later, because a server takes
-//! more time for it than for all the rest.
+//! more time for it than for all the rest. A server in cluster mode is asked about its cluster when
+//! it has reported that mode.
 
 use super::command;
 use super::credentials::Credentials;
@@ -42,6 +43,8 @@ pub(super) enum Part {
     InfoReplication,
     NodeKey,
     NodeTime,
+    /// Asked once `INFO server` shows cluster mode.
+    Cluster,
     InfoMemory,
 }
 
@@ -94,6 +97,14 @@ impl Part {
                 None
             }
             (Part::InfoMemory | Part::InfoPersistence, Reply::Error(_)) => None,
+            // Nothing else shows whether there is one shard.
+            (Part::Cluster, Reply::Error(text)) => {
+                let fault = ErrorReply::read(text).fault("CLUSTER INFO");
+                return Ok(Some(Fault {
+                    phase: Phase::Handshake,
+                    ..fault
+                }));
+            }
             // The user may not ask, or the command is renamed: what the server is stays unknown.
             (_, Reply::Error(text)) => {
                 Some(ErrorReply::read(text)).filter(|error| !error.is_withheld())

@@ -22,8 +22,9 @@
 //!    another form is worth trying. The engine then calls
 //!    [`Session::ask_again`](session::Session::ask_again).
 //!
-//! [`endpoint`] reads URLs, [`handshake`] and [`server_info`] open a connection, [`subscription`]
-//! is the connection that messages to waiting calls arrive on.
+//! [`endpoint`] reads URLs, [`handshake`] and [`server_info`] open a connection, [`moved`] reads
+//! where a replica redirects to, [`subscription`] is the connection that messages to waiting calls
+//! arrive on.
 //!
 //! # What a new command may touch
 //!
@@ -62,12 +63,14 @@ pub mod endpoint;
 pub mod error_reply;
 pub mod form;
 pub mod handshake;
+pub mod host;
 pub mod incoming;
 mod inspection;
 pub mod key_space;
 pub mod kinds;
 pub mod latency;
 pub mod lock_key;
+pub mod moved;
 pub mod node_note;
 pub mod operation;
 pub mod queue;

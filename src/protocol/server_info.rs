@@ -1,5 +1,5 @@
 //! What a server is: what `INFO` reports about its process, version, mode, role, memory and
-//! persistence.
+//! persistence, and in cluster mode `CLUSTER INFO` about its cluster.
 //!
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing
 //! is assumed. What is shown of it is made of numbers, and of words that are known here: never text
@@ -10,7 +10,8 @@ use super::resp;
 use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use crate::algorithm::incarnation::{Incarnation, Seen};
 use crate::algorithm::quarantine::ServerProcess;
-use crate::fault::Cause;
+use crate::fault::detail::Detail;
+use crate::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 /// What a node has reported about itself on one connection.
@@ -20,8 +21,12 @@ pub struct ServerInfo {
     uptime_seconds: u64,
     /// Its name and version.
     server: Option<String>,
-    /// Why a server in its mode may not vote.
-    mode_objection: Option<Cause>,
+    is_sentinel: bool,
+    /// Whether it is in cluster mode.
+    is_in_cluster: bool,
+    /// How many shards of its cluster own slots, and how many slots are owned.
+    shards: u64,
+    slots: u64,
     is_master: Option<bool>,
     replication_id: Option<[u8; 40]>,
     former_replication_id: Option<[u8; 40]>,
@@ -32,6 +37,9 @@ pub struct ServerInfo {
     /// What it remembers of itself.
     pub look: NodeLook,
 }
+
+/// How many slots the keys of a cluster are in.
+const SLOTS: u64 = 16_384;
 
 /// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to
 /// live.
@@ -69,12 +77,12 @@ impl ServerInfo {
                 }
                 // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
                 b"redis_mode" | b"server_mode" => {
-                    self.mode_objection = match value {
-                        b"cluster" => Some(Cause::ClusterMode),
-                        b"sentinel" => Some(Cause::NotMaster),
-                        _ => None,
-                    }
+                    // A server does not leave this mode while it runs.
+                    self.is_in_cluster |= value == b"cluster";
+                    self.is_sentinel = value == b"sentinel";
                 }
+                b"cluster_size" => self.shards = resp::number(value).unwrap_or(0),
+                b"cluster_slots_assigned" => self.slots = resp::number(value).unwrap_or(0),
                 b"role" => self.is_master = Some(value == b"master"),
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
@@ -158,10 +166,25 @@ impl ServerInfo {
         self.aof_enabled.filter(|_| !self.loading)
     }
 
+    /// Whether it is in cluster mode.
+    pub fn is_in_cluster(&self) -> bool {
+        self.is_in_cluster
+    }
+
+    /// Whether it has reported that its cluster is one shard, which owns all slots: then any server
+    /// of it can hold any key, as its master.
+    pub fn is_in_only_shard(&self) -> bool {
+        self.is_in_cluster && (self.shards, self.slots) == (1, SLOTS)
+    }
+
     /// Why such a server may not vote, if it may not (rule 7.2).
-    pub fn objection(&self) -> Option<Cause> {
-        self.mode_objection
-            .or((self.is_master == Some(false)).then_some(Cause::NotMaster))
+    pub fn objection(&self, phase: Phase) -> Option<Fault> {
+        if self.is_in_cluster && !self.is_in_only_shard() {
+            let (shards, slots) = (self.shards, self.slots);
+            return Some(Fault::new(phase, Cause::ClusterMode).with(Detail::Shards(shards, slots)));
+        }
+        let is_replica = self.is_sentinel || self.is_master == Some(false);
+        is_replica.then(|| Fault::new(phase, Cause::NotMaster))
     }
 }
 
@@ -189,29 +212,30 @@ mod tests {
     }
 
     #[test]
-    fn replicas_and_cluster_members_may_not_vote() {
-        assert_eq!(
-            learnt("redis_mode:standalone\nrole:master").objection(),
-            None
-        );
-        assert_eq!(
-            learnt("role:slave\nmaster_host:h").objection(),
-            Some(Cause::NotMaster)
-        );
-        assert_eq!(
-            learnt("redis_mode:cluster\nrole:master").objection(),
-            Some(Cause::ClusterMode)
-        );
-        assert_eq!(
-            learnt("server_mode:cluster\nrole:master").objection(),
-            Some(Cause::ClusterMode)
-        );
-        assert_eq!(learnt("server_mode:standalone").objection(), None);
-        assert_eq!(
-            learnt("redis_mode:sentinel").objection(),
-            Some(Cause::NotMaster)
-        );
-        assert_eq!(learnt("").objection(), None);
+    fn replicas_sentinels_and_one_of_several_shards_may_not_vote() {
+        const SHARD: &str = "redis_mode:cluster\ncluster_size:1\ncluster_slots_assigned:16384";
+        for (text, objection) in [
+            ("", None),
+            ("redis_mode:standalone\nrole:master", None),
+            ("server_mode:standalone", None),
+            ("role:slave\nmaster_host:h", Some(Cause::NotMaster)),
+            ("redis_mode:sentinel", Some(Cause::NotMaster)),
+            ("redis_mode:cluster\nrole:master", Some(Cause::ClusterMode)),
+            ("server_mode:cluster\nrole:master", Some(Cause::ClusterMode)),
+            (SHARD, None),
+            (&format!("{SHARD}\nrole:master"), None),
+            (&format!("{SHARD}\nrole:slave"), Some(Cause::NotMaster)),
+            (&SHARD.replace("size:1", "size:2"), Some(Cause::ClusterMode)),
+            (
+                &format!("{}\nrole:slave", SHARD.replace("size:1", "size:2")),
+                Some(Cause::ClusterMode),
+            ),
+            (&SHARD.replace("16384", "16383"), Some(Cause::ClusterMode)),
+            (&SHARD.replace("cluster\n", "standalone\n"), None),
+        ] {
+            let objection_of = learnt(text).objection(Phase::Handshake);
+            assert_eq!(objection_of.map(|fault| fault.cause), objection, "{text}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod sequence;
 
 use crate::clients::address_of;
 use crate::support::server::{Server, binaries};
+use quorumlock::Phase;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::protocol::command;
 use quorumlock::protocol::kinds::plain;
@@ -189,7 +190,7 @@ fn info_says_the_same() {
                     identity.is_master(),
                     identity.eviction(),
                     identity.aof_enabled(),
-                    identity.objection(),
+                    identity.objection(Phase::Handshake),
                 )
             })
         };

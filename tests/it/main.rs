@@ -16,6 +16,7 @@ mod capi;
 mod cli;
 mod client_exit;
 mod clients;
+mod clusters;
 mod connecting;
 mod credentials;
 mod descriptors;

@@ -183,7 +183,11 @@ fn servers_that_do_not_serve_say_why() {
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     alone_it_says(&replica.url(), &replica.address(), "not a master");
     let cluster = Server::with(&["--cluster-enabled", "yes"]).unwrap();
-    alone_it_says(&cluster.url(), &cluster.address(), "runs in cluster mode");
+    alone_it_says(
+        &cluster.url(),
+        &cluster.address(),
+        "in cluster mode, and its shard owns 0 of 16384 slots; assign all",
+    );
     let full = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
     alone_it_says(&full.url(), &full.address(), "out of memory (maxmemory)");
     let port = free_port().unwrap();

@@ -8,12 +8,14 @@ use quorumlock::algorithm::queue::{Member, QueueReply, Slots, Storage};
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::fault::{Cause, Fault, Phase};
 use quorumlock::protocol::error_reply::ErrorReply;
+use quorumlock::protocol::moved::NamedMaster;
 use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::protocol::session::{Answer, HandshakeState, SessionEvent, Ticket, Wakes};
+use std::collections::VecDeque;
 
 /// What servers reply, in and out of place. The first ones accept, the next ones refuse, the last
 /// ones answer no request.
-pub(super) const REPLIES: [&str; 24] = [
+pub(super) const REPLIES: [&str; 27] = [
     "+OK\r\n",
     ":1\r\n",
     "$92\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789\r\n",
@@ -38,6 +40,9 @@ pub(super) const REPLIES: [&str; 24] = [
     "$14\r\nn inf 0 0 - - \r\n",
     ":-2\r\n",
     "-NOSCRIPT No matching script.\r\n",
+    "$46\r\ncluster_slots_assigned:16384\r\ncluster_size:1\r\n\r\n",
+    "$46\r\ncluster_slots_assigned:16384\r\ncluster_size:2\r\n\r\n",
+    "-MOVED 3999 127.0.0.1:6381\r\n",
 ];
 
 /// What the model expects of an event. Where a fault is the server's, its cause is left to the
@@ -46,7 +51,7 @@ pub(super) enum Meaning {
     Event(SessionEvent),
     Fault(Ticket),
     Nothing,
-    Rejected,
+    Rejected(Phase),
     WrongForm(Ticket, Request),
 }
 
@@ -54,7 +59,7 @@ pub(super) enum Meaning {
 #[derive(Clone, Copy)]
 enum Said {
     Absent,
-    Fault,
+    Fault(Cause),
     Granted,
     /// The command was not run, and may be later.
     NotRun(Cause),
@@ -70,7 +75,7 @@ impl Said {
             Said::Granted => 0,
             Said::Absent => 1,
             Said::Refused | Said::Queued(_) => 2,
-            Said::Fault => 3,
+            Said::Fault(cause) => 3 + u8::from(is_not_run(cause)),
             Said::NotRun(_) => 4,
             Said::Withheld => 5,
         }
@@ -88,16 +93,16 @@ fn said(request: Request, reply: &Tree) -> Option<Said> {
         (Request::Acquire(_) | Request::Take(_, Way::Set), reply) => match reply {
             Tree::Simple(text) if text == b"OK" => Said::Granted,
             Tree::Bulk(None) => Said::Refused,
-            Tree::Error(_) => Said::Fault,
+            Tree::Error(text) => Said::Fault(ErrorReply::read(text).cause),
             _ => return None,
         },
         (request, Tree::Error(text)) => refused(request, text),
         (Request::Extend(_) | Request::Take(..), Tree::Integer(1)) => Said::Granted,
         (Request::Extend(_), Tree::Integer(0)) => Said::Absent,
         (Request::Extend(_), Tree::Integer(-1)) => Said::Refused,
-        (Request::Take(..), Tree::Integer(-2)) => Said::Fault,
+        (Request::Take(..), Tree::Integer(-2)) => Said::Fault(Cause::UnexpectedValue),
         (Request::Take(..), Tree::Bulk(Some(text))) if text.contains(&b' ') => {
-            queued(text).map_or(Said::Fault, Said::Queued)
+            queued(text).map_or(Said::Fault(Cause::UnexpectedValue), Said::Queued)
         }
         (Request::Leave(..) | Request::Release(..), Tree::Integer(1..=4)) => Said::Granted,
         (Request::Leave(..) | Request::Release(..), Tree::Integer(0 | -4..=-2)) => Said::Refused,
@@ -111,6 +116,7 @@ fn refused(request: Request, text: &[u8]) -> Said {
         request,
         Request::Leave(_, true) | Request::Release(_, true) | Request::Take(_, Way::Hash)
     );
+    let cause = ErrorReply::read(text).cause;
     let may_be_another = by_hash || matches!(request, Request::Take(..));
     match request {
         Request::Extend(_) | Request::Release(..) if first_word(text) == b"WRONGTYPE" => {
@@ -120,15 +126,15 @@ fn refused(request: Request, text: &[u8]) -> Said {
             Said::Withheld
         }
         Request::Release(..) if is_barred(text) => Said::NotRun(Cause::NoScripts),
-        Request::Release(..) if is_not_run(text) => Said::NotRun(ErrorReply::read(text).cause),
-        _ => Said::Fault,
+        Request::Release(..) if is_not_run(cause) => Said::NotRun(cause),
+        _ => Said::Fault(cause),
     }
 }
 
-/// Whether a server that replies this to a release has not run it, and may run it later.
-fn is_not_run(text: &[u8]) -> bool {
+/// Whether a server that replies so to a release has not run it, and may run it later.
+fn is_not_run(cause: Cause) -> bool {
     !matches!(
-        ErrorReply::read(text).cause,
+        cause,
         Cause::FenceAhead | Cause::Server(ServerError::WrongType) | Cause::UnexpectedValue
     )
 }
@@ -194,16 +200,17 @@ fn is_withheld(text: &[u8]) -> bool {
 /// What a server could reply to this request, or to none.
 pub(super) fn fitting(request: Option<Request>, how: usize) -> &'static str {
     let replies: &[usize] = match request {
-        Some(Request::Acquire(_)) => &[0, 4, 8],
+        Some(Request::Acquire(_)) => &[0, 4, 8, 26],
         Some(Request::Auth | Request::Select) => &[0, 0, 0, 10],
-        Some(Request::Extend(_)) => &[1, 5, 16, 6, 7, 9, 17],
+        Some(Request::Cluster) => &[24, 24, 24, 24, 25, 7, 2, 13],
+        Some(Request::Extend(_)) => &[1, 5, 16, 6, 7, 9, 17, 26],
         Some(Request::InfoReplication) => &[3, 3, 7, 11],
         Some(Request::InfoPersistence) => &[3, 7, 11, 12],
-        Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
+        Some(Request::InfoServer) => &[2, 12, 7, 6, 13, 13],
         Some(Request::Leave(..)) => &[1, 5, 18, 19, 22, 7, 23],
-        Some(Request::Release(..)) => &[1, 5, 6, 7, 9, 18, 19, 22, 23],
+        Some(Request::Release(..)) => &[1, 5, 6, 7, 9, 18, 19, 22, 23, 26],
         Some(Request::Take(_, Way::Set)) => &[0, 4, 8],
-        Some(Request::Take(..)) => &[1, 20, 21, 22, 7, 8, 23, 6],
+        Some(Request::Take(..)) => &[1, 20, 21, 22, 7, 8, 23, 6, 26],
         None => &[0],
     };
     REPLIES[replies[how % replies.len()]]
@@ -216,8 +223,14 @@ pub(super) struct Model {
     pub(super) takes_by_script: bool,
     pub(super) wakes: Wakes,
     identity: ServerInfo,
+    /// Whether `CLUSTER INFO` was asked.
+    pub(super) has_asked_cluster: bool,
+    /// Whether an error has named a master.
+    has_named: bool,
     /// The replies so far to the request whose replies are arriving.
     said: Vec<Said>,
+    /// Replies that are handed out later.
+    early: VecDeque<(Asked, Vec<Said>)>,
 }
 
 impl Model {
@@ -227,18 +240,56 @@ impl Model {
             takes_by_script: true,
             wakes: Wakes::default(),
             identity: ServerInfo::default(),
+            has_asked_cluster: false,
+            has_named: false,
             said: Vec::new(),
+            early: VecDeque::new(),
+        }
+    }
+
+    /// Whether `CLUSTER INFO` is to be asked now.
+    pub(super) fn asks_cluster(&mut self) -> bool {
+        self.identity.is_in_cluster() && !std::mem::replace(&mut self.has_asked_cluster, true)
+    }
+
+    /// What a reply means that was kept.
+    pub(super) fn take_early(&mut self) -> Option<(Asked, Meaning)> {
+        if self.awaits_cluster() {
+            return None;
+        }
+        let (asked, said) = self.early.pop_front()?;
+        self.note_form(asked.request, &said);
+        Some((asked, self.answer(asked.request, &said)?))
+    }
+
+    /// The requests whose replies are kept.
+    pub(super) fn kept(&self) -> impl Iterator<Item = Asked> + '_ {
+        self.early.iter().map(|(asked, _)| *asked)
+    }
+
+    fn awaits_cluster(&self) -> bool {
+        self.standing == HandshakeState::Pending && self.identity.is_in_cluster()
+    }
+
+    /// What is refused is remembered: the request may not be made again.
+    fn note_form(&mut self, request: Request, said: &[Said]) {
+        if let (Request::Take(_, Way::Text), Some(Said::Withheld)) = (request, worst(said)) {
+            self.takes_by_script = false;
         }
     }
 
     /// What a reply means to a request, or `None` when it does not fit.
     pub(super) fn meaning(&mut self, asked: Asked, reply: &Tree) -> Option<Meaning> {
         let is_pending = self.standing == HandshakeState::Pending;
+        let rejected = Meaning::Rejected(Phase::Handshake);
         let refused = if is_pending {
-            Meaning::Rejected
+            rejected
         } else {
             Meaning::Nothing
         };
+        if let Tree::Error(text) = reply {
+            self.has_named |= NamedMaster::read(text).is_some();
+        }
         Some(match (asked.request, reply) {
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => {
                 Meaning::Nothing
@@ -261,15 +312,21 @@ impl Model {
                 if let Tree::Bulk(Some(section)) = reply {
                     self.identity.learn(section);
                 }
-                if asked.request == Request::InfoServer || !is_pending {
+                if asked.request == Request::InfoServer
+                    || !is_pending
+                    || self.identity.is_in_cluster()
+                {
                     return Some(Meaning::Nothing);
                 }
-                match self.identity.objection() {
-                    Some(_) => Meaning::Rejected,
-                    None => {
-                        self.standing = HandshakeState::Accepted;
-                        Meaning::Event(SessionEvent::Accepted)
-                    }
+                self.decide()
+            }
+            (Request::Cluster, Tree::Error(_)) => refused,
+            (Request::Cluster, Tree::Bulk(Some(section))) => {
+                self.identity.learn(section);
+                if is_pending {
+                    self.decide()
+                } else {
+                    Meaning::Nothing
                 }
             }
             (request, reply) => {
@@ -286,14 +343,38 @@ impl Model {
                     return Some(Meaning::Nothing);
                 }
                 let said = std::mem::take(&mut self.said);
-                // What is refused is remembered at once: the request may not be made again.
-                if let (Request::Take(_, Way::Text), Some(Said::Withheld)) = (request, worst(&said))
-                {
-                    self.takes_by_script = false;
+                let departs = matches!(request, Request::Release(..) | Request::Leave(..));
+                if self.awaits_cluster() && !departs {
+                    self.early.push_back((asked, said));
+                    return Some(Meaning::Nothing);
                 }
+                let is_moved = matches!(
+                    worst(&said),
+                    Some(Said::Fault(Cause::NotMaster) | Said::NotRun(Cause::NotMaster))
+                );
+                if is_moved
+                    && self.standing == HandshakeState::Accepted
+                    && self.has_named
+                    && self.identity.is_in_only_shard()
+                {
+                    self.early.push_back((asked, said));
+                    return Some(Meaning::Rejected(Phase::Reply));
+                }
+                self.note_form(request, &said);
                 self.answer(request, &said)?
             }
         })
+    }
+
+    /// The handshake is answered.
+    fn decide(&mut self) -> Meaning {
+        match self.identity.objection(Phase::Handshake) {
+            Some(_) => Meaning::Rejected(Phase::Handshake),
+            None => {
+                self.standing = HandshakeState::Accepted;
+                Meaning::Event(SessionEvent::Accepted)
+            }
+        }
     }
 
     /// What the replies to all parts of a lock's request mean: the worst of them, or the first of
@@ -336,7 +417,7 @@ impl Model {
                 Fault::new(Phase::Reply, cause),
             )),
             (_, HandshakeState::Rejected(fault)) => vote(Vote::Fault(fault)),
-            (Said::Fault | Said::NotRun(_) | Said::Withheld, _) => Meaning::Fault(ticket),
+            (Said::Fault(_) | Said::NotRun(_) | Said::Withheld, _) => Meaning::Fault(ticket),
             (Said::Refused, _) if matches!(request, Request::Acquire(_)) && said.len() > 1 => {
                 let refused = (0..)
                     .zip(said)

@@ -30,10 +30,12 @@ impl Asked {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     Acquire(Ticket),
     Auth,
+    /// What the cluster is, asked of a server in cluster mode.
+    Cluster,
     Extend(Ticket),
     InfoPersistence,
     InfoReplication,
@@ -48,7 +50,7 @@ pub(super) enum Request {
 }
 
 /// How a take is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Hash,
     Set,
@@ -124,6 +126,7 @@ pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                     && *ttl == ticket.generation.to_string().as_bytes()
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
+            (Request::Cluster, [b"CLUSTER", b"INFO"]) => true,
             (Request::Extend(ticket), words) => {
                 let token = token(ticket).digits();
                 let ttl = ticket.generation.to_string();

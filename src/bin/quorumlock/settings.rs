@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
+use quorumlock::protocol::host;
 use quorumlock::{Builder, Credentials, Error, NodeTarget, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -279,7 +280,7 @@ fn named(url: String, name: Option<&str>) -> String {
 
 /// A name that can be part of a URL.
 fn server_name(flag: &str, name: String) -> Result<String, Failure> {
-    match endpoint::is_host(&name) {
+    match host::is_host(&name) {
         true => Ok(name),
         false => Err(Failure::usage(format!(
             "{flag} takes a host name or an IP address"

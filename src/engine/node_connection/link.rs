@@ -1,4 +1,5 @@
-//! How a node is reached: its address, and the socket of the present connection.
+//! How a node is reached: its address, or the address of a master that its server has named, and
+//! the socket of the present connection.
 
 use super::login::Login;
 use super::race::{self, Attempt, Place, Progress, Race};
@@ -11,6 +12,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
+use crate::protocol::moved::NamedMaster;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,11 @@ pub(in crate::engine) struct Link {
     pub(in crate::engine) transport: TransportConfig,
     /// Where the credentials come from, if not from the URL.
     pub(in crate::engine) login: Option<Login>,
+    /// Where the master of the node's shard is, as a server of it has named it. Connections lead
+    /// there until one fails.
+    master: Option<NamedMaster>,
+    /// The one that was followed last.
+    followed: Option<NamedMaster>,
     pub(super) socket: SocketState,
     /// When the connection was begun, without the time of the name's look-up.
     pub(super) opened_at: Timestamp,
@@ -44,6 +51,8 @@ impl Link {
             endpoint,
             transport,
             login: None,
+            master: None,
+            followed: None,
             socket: SocketState::Closed,
             opened_at: Timestamp::ORIGIN,
             race: Race::new(),
@@ -85,27 +94,70 @@ impl Link {
         self.opened_at = now;
         // What an earlier connection did not wait for is as old as that.
         self.take_resolved();
-        match self.endpoint.address() {
-            Address::Unix(path) => self.race.learn([Place::Unix(path.clone())]),
-            Address::Tcp(host, port) => match resolve::literal(host, *port) {
-                Some(address) => self.race.learn([Place::Tcp(address)]),
-                None => {
-                    if self.resolution.is_none() {
-                        match Resolution::begin(host, *port, Arc::clone(&self.waker)) {
-                            Ok(resolution) => self.resolution = Some(resolution),
-                            // No thread: known addresses need none.
-                            Err(_) if self.race.first().is_some() => return self.race(now),
-                            Err(error) => {
-                                return Err(Fault::new(Phase::Resolve, stream::cause_of(&error)));
-                            }
-                        }
-                    }
-                    self.socket = SocketState::Resolving;
-                    return self.resolved(now);
-                }
-            },
+        let (host, port) = match (&self.master, self.endpoint.address()) {
+            (Some(master), _) => (&master.host, master.port),
+            (None, Address::Tcp(host, port)) => (host, *port),
+            (None, Address::Unix(path)) => {
+                self.race.learn([Place::Unix(path.clone())]);
+                return self.race(now);
+            }
+        };
+        if let Some(address) = resolve::literal(host, port) {
+            self.race.learn([Place::Tcp(address)]);
+            return self.race(now);
         }
-        self.race(now)
+        if self.resolution.is_none() {
+            match Resolution::begin(host, port, Arc::clone(&self.waker)) {
+                Ok(resolution) => self.resolution = Some(resolution),
+                // No thread: known addresses need none.
+                Err(_) if self.race.first().is_some() => return self.race(now),
+                Err(error) => {
+                    return Err(Fault::new(Phase::Resolve, stream::cause_of(&error)));
+                }
+            }
+        }
+        self.socket = SocketState::Resolving;
+        self.resolved(now)
+    }
+
+    /// Whether connections lead to a master that was named, and not to where the URL says.
+    pub(super) fn is_redirected(&self) -> bool {
+        self.master.is_some()
+    }
+
+    /// Lets connections lead to this master from now on. There must be none. Returns it, unless it
+    /// is the one that was followed last.
+    pub(in crate::engine) fn follow(&mut self, mut named: NamedMaster) -> Option<&NamedMaster> {
+        if named.host.is_empty() {
+            match (&self.master, self.endpoint.address()) {
+                (Some(master), _) => named.host.clone_from(&master.host),
+                (None, Address::Tcp(host, _)) => named.host.clone_from(host),
+                (None, Address::Unix(_)) => return None,
+            }
+        }
+        let is_new = self.followed.as_ref() != Some(&named);
+        self.followed = Some(named.clone());
+        self.lead_to(Some(named));
+        self.master.as_ref().filter(|_| is_new)
+    }
+
+    /// Lets connections lead there, or to where the URL says. What was looked up is another
+    /// server's.
+    fn lead_to(&mut self, master: Option<NamedMaster>) {
+        self.master = master;
+        self.race.learn([]);
+        self.resolution = None;
+    }
+
+    /// How the next connection is protected. The certificate of a master that was named must be
+    /// for the host that was named, unless the URL names another one.
+    pub(in crate::engine) fn protection(&self) -> TransportConfig {
+        match &self.master {
+            Some(master) if self.endpoint.server_name().is_none() => {
+                self.transport.named(&master.host)
+            }
+            _ => self.transport.clone(),
+        }
     }
 
     /// Goes on to connect when the host name has been looked up. Addresses that are known from an
@@ -154,7 +206,7 @@ impl Link {
         };
         self.socket = match self.race.advance(now)? {
             Progress::Made(stream) => SocketState::Open(
-                self.transport
+                self.protection()
                     .begin(stream)
                     .map_err(|error| race::failed(&error))?,
             ),
@@ -205,6 +257,7 @@ impl Link {
         }
         match (worked, self.is_open()) {
             (true, _) => {}
+            (false, _) if self.is_redirected() => self.lead_to(None),
             (false, true) => self.race.skip_first(),
             // The name is looked up again, and these are tried if that fails.
             (false, false) => {}

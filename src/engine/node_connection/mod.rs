@@ -39,6 +39,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::Endpoint;
+use crate::protocol::moved::NamedMaster;
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::backlog::{Backlog, SOFT_LIMIT};
 use crate::protocol::session::{Command, HandshakeState, Log, Session};
@@ -365,6 +366,21 @@ impl NodeConnection {
                     && self.health.may_ask(now).is_ok() =>
             {
                 Some(fault)
+            }
+            _ => None,
+        }
+    }
+
+    /// The master that the server has named in place of itself, if the next connection is to lead
+    /// there. One that is named by a server that was named itself is followed only where that one
+    /// was the master before.
+    pub(super) fn named_master(&self) -> Option<&NamedMaster> {
+        match self.session.standing() {
+            HandshakeState::Rejected(fault)
+                if fault.cause == Cause::NotMaster
+                    && !(self.link.is_redirected() && fault.phase == Phase::Handshake) =>
+            {
+                self.session.named_master()
             }
             _ => None,
         }

@@ -22,6 +22,7 @@ use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
+use crate::protocol::moved::NamedMaster;
 use crate::protocol::session::{Command, Log};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -266,6 +267,19 @@ impl Connections {
             let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first.index()));
             self.changing(node).reject(fault, now);
             self.filter(node).note_failure(fault, now);
+        }
+    }
+
+    /// Has connections lead to the master that a server of the node has named.
+    pub(super) fn follow_master(&mut self, node: NodeId, master: NamedMaster) {
+        let connection = self.changing(node);
+        connection.quarantine.moved();
+        let followed = connection.link.follow(master);
+        if let Some(address) = followed.map(ToString::to_string) {
+            self.states.push(|names| Event::NodeMoved {
+                node: names.node(node),
+                master: address.into(),
+            });
         }
     }
 

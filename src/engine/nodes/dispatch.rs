@@ -95,6 +95,12 @@ impl Nodes {
                 .session
                 .next_event(&self.connections.log)
             {
+                // Another server of the shard is asked in its place.
+                &mut Ok(Some(SessionEvent::Rejected(fault)))
+                    if self.connections[node].named_master().is_some() =>
+                {
+                    return Err(fault);
+                }
                 Ok(Some(event)) => is_answered |= self.handle(event, node, now),
                 Ok(None) => break,
                 Err(error) => return Err(Fault::protocol(self.connections[node].phase(), *error)),

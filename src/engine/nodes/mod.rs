@@ -215,13 +215,19 @@ impl Nodes {
             HandshakeState::Pending | HandshakeState::Accepted => connection.most_specific(fault),
         };
         let is_idle = self.connections.apart(node).is_idle_end(fault);
-        if !is_idle {
+        let master = self.connections[node].named_master().cloned();
+        let is_redirected = master.is_some();
+        if !is_idle && !is_redirected {
             self.connections.filter(node).note_failure(fault, now);
         }
         let connection = self.connections.changing(node);
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
+        let is_asked_anew = is_closed_in_use || is_redirected;
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
+        if let Some(master) = master {
+            self.connections.follow_master(node, master);
+        }
         self.connections
             .poll
             .forget_closed(node, &self.connections.each[node.index()]);
@@ -230,7 +236,13 @@ impl Nodes {
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
-                Abandoned::Unwritten if is_closed_in_use && self.rounds.resend(ticket, node) => {
+                Abandoned::Unwritten if is_asked_anew && self.rounds.resend(ticket, node) => {
+                    unwritten.push(ticket);
+                }
+                // A replica has not run it.
+                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend
+                    if is_redirected && self.rounds.resend(ticket, node) =>
+                {
                     unwritten.push(ticket);
                 }
                 Abandoned::Unwritten
@@ -239,9 +251,7 @@ impl Nodes {
                 | Abandoned::Extend => {
                     self.rounds.count(ticket, node, &Vote::Fault(fault));
                 }
-                Abandoned::Release => {
-                    self.defer_abandoned(node, ticket, fault, is_closed_in_use, now)
-                }
+                Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_asked_anew, now),
             }
         }
         if !unwritten.is_empty() {
@@ -252,13 +262,13 @@ impl Nodes {
 
     /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The
     /// node's vote is the fault. It has none yet if the release is sent at once on another
-    /// connection: when the server has closed one that was in use.
+    /// connection: when the server has closed one that was in use, or has named the master.
     fn defer_abandoned(
         &mut self,
         node: NodeId,
         ticket: Ticket,
         fault: Fault,
-        is_closed_in_use: bool,
+        is_asked_anew: bool,
         now: Timestamp,
     ) {
         let Nodes {
@@ -270,7 +280,7 @@ impl Nodes {
         let is_needed = rounds
             .conditions(ticket)
             .is_some_and(|conditions| connections[node].may_hold(conditions));
-        if !(is_needed && is_closed_in_use && rounds.resend(ticket, node)) {
+        if !(is_needed && is_asked_anew && rounds.resend(ticket, node)) {
             rounds.vote(ticket, node, &Vote::Fault(fault));
         }
         match is_needed {

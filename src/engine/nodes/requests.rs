@@ -335,8 +335,8 @@ impl Nodes {
         ticket
     }
 
-    /// Queues requests on another connection of which no byte was written on the one that has ended
-    /// with this fault.
+    /// Queues requests on another connection, which were not run on the one that has ended with
+    /// this fault: no byte of them was written, or the server was a replica.
     pub(super) fn queue_unwritten(
         &mut self,
         node: NodeId,
@@ -346,11 +346,14 @@ impl Nodes {
     ) {
         let opened = self.reopen(node, now);
         for &ticket in unwritten {
-            if let (Ok(()), Some(command)) = (opened, self.rounds.command(ticket)) {
-                self.connections[node].queue(&command, now);
-            } else {
-                self.rounds
-                    .count(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)));
+            let is_check = matches!(self.rounds.purpose(ticket), Some(Purpose::Check));
+            match (opened, self.rounds.command(ticket)) {
+                (Ok(()), Some(command)) => self.connections[node].queue(&command, now),
+                (Ok(()), None) if is_check => self.connections[node].session.check(ticket, now),
+                _ => {
+                    let fault = opened.err().unwrap_or(fault);
+                    self.rounds.count(ticket, node, &Vote::Fault(fault));
+                }
             }
         }
         self.connections.on_queued(NodeSet::only(node), now);

@@ -124,6 +124,10 @@ pub(crate) fn all() -> Vec<Event> {
             node: node(),
             policy: "allkeys-lru",
         },
+        Event::NodeMoved {
+            node: node(),
+            master: "10.0.0.7:6379".into(),
+        },
         mismatched(Mismatch::MaxTtl {
             noted: second * 60,
             own: second * 30,

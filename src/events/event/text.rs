@@ -107,6 +107,9 @@ impl fmt::Display for Event {
             Event::NodeDown { node, fault } => write!(f, "{node} is down: {}", fault.explained()),
             Event::NodeMayEvict { node, policy } => write!(f, "{node} may evict locks ({policy})"),
             Event::NodeMismatched { node, mismatch } => write!(f, "{node}: {mismatch}"),
+            Event::NodeMoved { node, master } => {
+                write!(f, "{node} is led to the master of its shard, {master}")
+            }
             Event::NodeNotDurable { node } => {
                 let what = "is declared durable but appends nothing to disk (aof_enabled:0)";
                 write!(f, "{node} {what}; the declaration is ignored")

@@ -211,6 +211,17 @@ pub enum Event {
         /// The difference.
         mismatch: Mismatch,
     },
+    /// Another server is the master of a node's shard: a server in cluster mode has replied with
+    /// its address (`MOVED`), and connections to the node lead there from now on. Its votes count
+    /// as after a restart, see [`RestartPolicy`](crate::RestartPolicy). Reported again where
+    /// another one is named.
+    #[non_exhaustive]
+    NodeMoved {
+        /// The address of the node, as its URL has it.
+        node: Arc<str>,
+        /// The address of the master: `host:port`.
+        master: Arc<str>,
+    },
     /// A node is declared [`durable`](crate::Builder::durable), and its `INFO` contains
     /// `aof_enabled:0`: it appends no write to disk. The declaration is ignored, and the
     /// [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once for each
@@ -343,6 +354,7 @@ impl Event {
             Event::NodeDown { .. } => "node_down",
             Event::NodeMayEvict { .. } => "node_may_evict",
             Event::NodeMismatched { .. } => "node_mismatched",
+            Event::NodeMoved { .. } => "node_moved",
             Event::NodeNotDurable { .. } => "node_not_durable",
             Event::NodeQuarantined { .. } => "node_quarantined",
             Event::NodeUp { .. } => "node_up",
@@ -384,6 +396,7 @@ impl Event {
             | Event::NodeDown { node, .. }
             | Event::NodeMayEvict { node, .. }
             | Event::NodeMismatched { node, .. }
+            | Event::NodeMoved { node, .. }
             | Event::NodeNotDurable { node }
             | Event::NodeQuarantined { node, .. }
             | Event::NodeUp { node }
@@ -412,6 +425,7 @@ impl Event {
                 reason: GaveUpReason::TimedOut,
                 ..
             }
+            | Event::NodeMoved { .. }
             | Event::NodeUp { .. }
             | Event::QuarantineEnded { .. }
             | Event::Repaired { .. } => Severity::Info,

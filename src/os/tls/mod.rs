@@ -186,6 +186,19 @@ pub(crate) struct TlsTarget {
 }
 
 impl TlsTarget {
+    /// The same for a server whose certificate must be for this name or address. A text that is
+    /// neither changes nothing.
+    pub(crate) fn named(&self, name: &str) -> TlsTarget {
+        let name = ServerName::try_from(name.to_owned());
+        TlsTarget {
+            config: Arc::clone(&self.config),
+            verifier: Arc::clone(&self.verifier),
+            sessions: Arc::clone(&self.sessions),
+            identity: Arc::clone(&self.identity),
+            name: name.unwrap_or_else(|_| self.name.clone()),
+        }
+    }
+
     /// Begins a session. Its first flight waits to be sent.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 
 use crate::protocol::credentials::Credentials;
 use crate::protocol::handshake::Handshake;
+use crate::protocol::host::is_host;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -400,12 +401,6 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
         return Err(EndpointError::BadHost);
     }
     Ok((host.to_owned(), port))
-}
-
-/// Whether all characters are allowed in a host name or an IP address.
-pub fn is_host(name: &str) -> bool {
-    name.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
 }
 
 /// Digits, or nothing for database 0.

@@ -11,6 +11,7 @@
 //!
 //! ```text
 //!   AUTH, SELECT, INFO server, replication, a look at what the node remembers, then whatever is asked
+//!     in cluster mode: CLUSTER INFO behind that, and what was asked counts once it is answered
 //!     all accepted ──► Accepted: votes count
 //!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
 //! ```
@@ -26,6 +27,7 @@
 //!    [`abandon`](Session::abandon).
 
 pub mod backlog;
+mod early;
 mod event;
 mod following;
 mod forms;
@@ -46,15 +48,17 @@ use super::handshake::{Handshake, Part};
 use super::incoming::Incoming;
 pub use super::inspection::Inspected;
 use super::inspection::{self, Inquiry};
-use super::sent_operation::SentOperation;
 pub use super::sent_operation::{Abandoned, Command, HandshakeState, PlainVote, Ticket};
 use super::server_info::ServerInfo;
 pub use super::wake::Wakes;
 use crate::algorithm::incarnation::NewNote;
 use crate::algorithm::time::Timestamp;
-use crate::fault::Fault;
 use crate::fault::protocol_error::ProtocolError;
+use crate::fault::{Cause, Fault};
 use crate::protocol::latency::Histogram;
+use crate::protocol::moved::NamedMaster;
+use crate::protocol::resp::Reply;
+use early::Outcome;
 pub use event::SessionEvent;
 use forms::Forms;
 pub use log::Log;
@@ -63,6 +67,7 @@ use parts::PartAnswers;
 use peer::Peer;
 use pipeline::Pipeline;
 use request::Request;
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -84,6 +89,9 @@ pub struct Session {
     parts: PartAnswers,
     wakes: Wakes,
     inquiry: Inquiry,
+    /// What has come before the reply about the cluster, if that is awaited; or what the master of
+    /// the shard is to be asked instead.
+    early: VecDeque<Outcome>,
 }
 
 impl Session {
@@ -110,6 +118,7 @@ impl Session {
             parts: PartAnswers::default(),
             wakes: Wakes::default(),
             inquiry: Inquiry::default(),
+            early: VecDeque::new(),
         }
     }
 
@@ -220,9 +229,17 @@ impl Session {
         &self.peer.identity
     }
 
+    /// The master that the server has named, if that one has the same keys: all are on one shard.
+    pub fn named_master(&self) -> Option<&NamedMaster> {
+        let named = self.peer.named_master.as_ref();
+        named.filter(|_| self.peer.identity.is_in_only_shard())
+    }
+
     /// Whether there may be another event.
     pub fn has_event(&self) -> bool {
-        !self.incoming.is_empty() || self.looks.have_confirmed(&self.pipeline)
+        !self.incoming.is_empty()
+            || self.looks.have_confirmed(&self.pipeline)
+            || !(self.early.is_empty() || self.peer.awaits_cluster())
     }
 
     /// The next thing that the received bytes mean, or `None` until more are received. `log`: what
@@ -232,10 +249,18 @@ impl Session {
     /// The bytes are not what was asked for. The connection must be given up.
     pub fn next_event(&mut self, log: &Log) -> Result<Option<SessionEvent>, ProtocolError> {
         loop {
+            if !self.peer.awaits_cluster()
+                && let Some(outcome) = self.early.pop_front()
+            {
+                return Ok(Some(self.judged(outcome)));
+            }
             if self.looks.have_confirmed(&self.pipeline)
                 && let Some((sent, answer)) = self.looks.unconfirmed.take()
             {
-                return Ok(Some(self.answered(&sent, answer)));
+                match self.on_outcome(Outcome::Operation(sent, answer)) {
+                    None => continue,
+                    event => return Ok(event),
+                }
             }
             if self.incoming.is_empty() {
                 return Ok(None);
@@ -247,16 +272,22 @@ impl Session {
             let Some((reply, length)) = self.incoming.decode()? else {
                 return Ok(None);
             };
+            if let Reply::Error(text) = reply {
+                self.peer.note_error(text);
+            }
             let event = match request {
                 &Request::Check(ticket) => {
                     let refused = Part::InfoReplication.learn(reply, &mut self.peer.identity)?;
-                    Some(SessionEvent::Answered(
-                        ticket,
-                        Answer::Vote(self.peer.checked(refused)),
-                    ))
+                    self.on_outcome(Outcome::Check(ticket, refused))
                 }
                 &Request::Handshake(part) => {
                     let refused = part.learn(reply, &mut self.peer.identity)?;
+                    if self.peer.asks_about_cluster() {
+                        self.pipeline.own.ask(self.incoming.read_at, |out| {
+                            command::cluster_info(out);
+                            [Request::Handshake(Part::Cluster)]
+                        });
+                    }
                     self.peer.on_answer(part, refused)
                 }
                 &Request::Recheck(part) => match part.learn(reply, &mut self.peer.identity)? {
@@ -283,7 +314,10 @@ impl Session {
                         self.looks.unconfirmed = Some((sent, answer));
                         continue;
                     }
-                    return Ok(Some(self.answered(&sent, answer)));
+                    match self.on_outcome(Outcome::Operation(sent, answer)) {
+                        None => continue,
+                        event => return Ok(event),
+                    }
                 }
                 &Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
@@ -305,9 +339,8 @@ impl Session {
                     None
                 }
                 &Request::End(ticket, is_fenced) => {
-                    let mut inspected = self.inquiry.finish(reply, is_fenced)?;
-                    inspected.vote = self.peer.filtered(inspected.vote);
-                    Some(SessionEvent::Inspected(ticket, Box::new(inspected)))
+                    let inspected = Box::new(self.inquiry.finish(reply, is_fenced)?);
+                    self.on_outcome(Outcome::Inspected(ticket, inspected))
                 }
             };
             self.taken(length, log);
@@ -337,13 +370,44 @@ impl Session {
                     }
                     _ => None,
                 });
-        unconfirmed.into_iter().chain(unanswered)
+        let early = self.early.drain(..).map(|outcome| outcome.abandoned());
+        early.chain(unconfirmed).chain(unanswered)
     }
 
-    /// The event in the answer to an operation.
-    fn answered(&mut self, sent: &SentOperation, answer: Answer) -> SessionEvent {
-        self.forms.learn(sent, &answer);
-        self.peer.judged(sent, answer)
+    /// The event in what a reply has brought; none while the reply about the cluster is awaited.
+    #[inline]
+    fn on_outcome(&mut self, outcome: Outcome) -> Option<SessionEvent> {
+        if self.peer.awaits_cluster() && !outcome.is_departure() {
+            self.early.push_back(outcome);
+            return None;
+        }
+        if let Some(fault) = outcome.fault()
+            && fault.cause == Cause::NotMaster
+            && self.peer.standing == HandshakeState::Accepted
+            && self.named_master().is_some()
+        {
+            // It was not run, and the master can be asked instead.
+            self.early.push_back(outcome);
+            self.reject(fault);
+            return Some(SessionEvent::Rejected(fault));
+        }
+        Some(self.judged(outcome))
+    }
+
+    fn judged(&mut self, outcome: Outcome) -> SessionEvent {
+        match outcome {
+            Outcome::Check(ticket, refused) => {
+                SessionEvent::Answered(ticket, Answer::Vote(self.peer.checked(refused)))
+            }
+            Outcome::Inspected(ticket, mut inspected) => {
+                inspected.vote = self.peer.filtered(inspected.vote);
+                SessionEvent::Inspected(ticket, inspected)
+            }
+            Outcome::Operation(sent, answer) => {
+                self.forms.learn(&sent, &answer);
+                self.peer.judged(&sent, answer)
+            }
+        }
     }
 
     /// The reply that was expected first has been understood.

@@ -6,6 +6,7 @@ use crate::fault::protocol_error::ProtocolError;
 use crate::fault::{Fault, Phase};
 use crate::protocol::form::Answer;
 use crate::protocol::handshake::Part;
+use crate::protocol::moved::NamedMaster;
 use crate::protocol::resp::Reply;
 use crate::protocol::sent_operation::{HandshakeState, SentOperation};
 use crate::protocol::server_info::ServerInfo;
@@ -17,6 +18,9 @@ pub(super) struct Peer {
     pub(super) identity: ServerInfo,
     /// The key of what the node remembers, if it is looked at and tells.
     pub(super) node_key: Option<String>,
+    pub(super) has_asked_about_cluster: bool,
+    /// The master that it has named, of its shard.
+    pub(super) named_master: Option<NamedMaster>,
 }
 
 impl Peer {
@@ -25,16 +29,19 @@ impl Peer {
         self.standing == HandshakeState::Accepted && self.identity.replication().is_some()
     }
 
+    /// The server has replied with an error, which may name another server as the master.
+    pub(super) fn note_error(&mut self, text: &[u8]) {
+        if let Some(named) = NamedMaster::read(text) {
+            self.named_master = Some(named);
+        }
+    }
+
     /// A part of the handshake or of a later look is answered, and refused if so. Only the first
     /// refusal is reported. When all of a handshake is answered: is this a node that may vote? A
-    /// master that has become a replica reports that first.
+    /// master that has become a replica reports that first; one in cluster mode names the master
+    /// behind it.
     pub(super) fn on_answer(&mut self, part: Part, refused: Option<Fault>) -> Option<SessionEvent> {
-        let is_last = part
-            == if self.node_key.is_some() {
-                Part::NodeTime
-            } else {
-                Part::InfoReplication
-            };
+        let is_last = part == self.last_part();
         let (phase, event) = match self.standing {
             HandshakeState::Pending => (Phase::Handshake, SessionEvent::Accepted),
             HandshakeState::Accepted => (Phase::Reply, SessionEvent::Rechecked),
@@ -42,9 +49,9 @@ impl Peer {
         };
         let objection = self
             .identity
-            .objection()
-            .filter(|_| is_last || phase == Phase::Reply);
-        if let Some(fault) = refused.or(objection.map(|cause| Fault::new(phase, cause))) {
+            .objection(phase)
+            .filter(|_| is_last || phase == Phase::Reply && !self.identity.is_in_cluster());
+        if let Some(fault) = refused.or(objection) {
             self.standing = HandshakeState::Rejected(fault);
             return Some(SessionEvent::Rejected(fault));
         }
@@ -53,6 +60,26 @@ impl Peer {
             self.note_told();
         }
         is_last.then_some(event)
+    }
+
+    /// What the handshake, or a later look, ends with.
+    fn last_part(&self) -> Part {
+        match self.standing {
+            HandshakeState::Pending if self.identity.is_in_cluster() => Part::Cluster,
+            _ if self.node_key.is_some() => Part::NodeTime,
+            _ => Part::InfoReplication,
+        }
+    }
+
+    /// Whether the server is to be asked what its cluster is: once.
+    pub(super) fn asks_about_cluster(&mut self) -> bool {
+        self.identity.is_in_cluster() && !std::mem::replace(&mut self.has_asked_about_cluster, true)
+    }
+
+    /// Whether answers wait for what the server reports about its cluster.
+    #[inline]
+    pub(super) fn awaits_cluster(&self) -> bool {
+        self.standing == HandshakeState::Pending && self.identity.is_in_cluster()
     }
 
     /// The reply to a note that was to be stored.
@@ -68,10 +95,7 @@ impl Peer {
     /// The vote of a server that was asked whether it may vote, and has refused to answer if so.
     pub(super) fn checked(&self, refused: Option<Fault>) -> Vote {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
-        let objection = self
-            .identity
-            .objection()
-            .map(|cause| Fault::new(Phase::Handshake, cause));
+        let objection = self.identity.objection(Phase::Handshake);
         let fault = refused
             .map(|fault| Fault {
                 phase: Phase::Reply,

@@ -9,6 +9,7 @@ use crate::fault::{Cause, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 
+mod clusters;
 mod logins;
 mod queues;
 
@@ -170,7 +171,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
     };
     let plain = Handshake::default();
     let master = introduction(INFO, "role:master");
-    let table: [(&Handshake, String, Cause); 7] = [
+    let table: [(&Handshake, String, Cause); 6] = [
         (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
         (
             &auth,
@@ -188,11 +189,6 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
             Cause::Auth,
         ),
         (&plain, introduction(INFO, "role:slave"), Cause::NotMaster),
-        (
-            &plain,
-            introduction("redis_mode:cluster", "role:master"),
-            Cause::ClusterMode,
-        ),
         (
             &plain,
             "-ERR max number of clients reached\r\n-x\r\n".into(),

@@ -17,4 +17,5 @@ pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod queues;
 pub(crate) mod server;
+pub(crate) mod shard;
 pub(crate) mod sides;

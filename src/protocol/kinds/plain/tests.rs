@@ -52,7 +52,7 @@ fn only_ok_is_a_grant_and_only_null_a_refusal() {
         ),
         (
             Reply::Error(b"MOVED 1 127.0.0.1:1"),
-            fault(Cause::ClusterMode),
+            fault(Cause::NotMaster),
         ),
         (
             Reply::Simple(b"QUEUED"),

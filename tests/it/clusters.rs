@@ -1,0 +1,295 @@
+//! Nodes in cluster mode: a cluster of one shard is a node, whichever of its servers the URL names;
+//! one of several shards is not.
+
+use crate::clients::{LONG_TTL, SOON, Seen, builder, causes, client, failure, long_lock, take};
+use crate::support::process::eventually;
+use crate::support::server::{Plan, Server, binaries};
+use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
+use quorumlock::event::Event;
+use quorumlock::kind::Any;
+use quorumlock::{
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, ReleaseOutcome,
+    Watchdog,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn plan(binary: &std::path::Path) -> Plan {
+    Server::plan().binary(binary)
+}
+
+/// Where each node was led.
+fn moves(seen: &Seen<(String, String)>, builder: Builder) -> Builder {
+    builder.observer(seen.by(|event| match event {
+        Event::NodeMoved { node, master, .. } => Some((node.to_string(), master.to_string())),
+        _ => None,
+    }))
+}
+
+/// A lock of each kind that one client at a time has.
+fn kinds(client: &Redlock) -> Vec<Mutex<Any>> {
+    vec![
+        long_lock(client, "plain").erase(),
+        long_lock(client, "fenced").fenced().erase(),
+        long_lock(client, "fair").fair().erase(),
+        client.write_mutex("rw").ttl(LONG_TTL).erase(),
+        client.write_mutex("rw").fenced().ttl(LONG_TTL).erase(),
+        client
+            .mutex_set(["set/1", "set/2", "set/3"])
+            .ttl(LONG_TTL)
+            .erase(),
+        client.semaphore("semaphore", 1).ttl(LONG_TTL).erase(),
+    ]
+}
+
+/// Takes, extends and releases a lock of each kind, and lets another client wait for it meanwhile.
+fn lives(mine: &Redlock, theirs: &Redlock) {
+    for (mutex, other) in kinds(mine).into_iter().zip(kinds(theirs)) {
+        let guard = mutex.lock_timeout(SOON).unwrap().expect("it is free");
+        assert!(other.try_lock().unwrap().is_none(), "{other:?}");
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        let waited = thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let next = other.lock_timeout(SOON).unwrap().expect("it was released");
+                let at = Instant::now();
+                assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+                at
+            });
+            thread::sleep(Duration::from_millis(100));
+            assert!(!waiting.is_finished(), "{other:?}");
+            let released = Instant::now();
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            waiting.join().unwrap().saturating_duration_since(released)
+        });
+        // The delay between attempts is much longer.
+        assert!(waited < SOON / 2, "{other:?}: {waited:?}");
+    }
+    let owned = take(&long_lock(mine, "reentrant").reentrant());
+    drop(take(&long_lock(mine, "reentrant").reentrant()));
+    assert!(theirs.mutex("reentrant").try_lock().unwrap().is_none());
+    drop(owned);
+    let readers = [mine, theirs].map(|client| take(&client.read_mutex("rw").ttl(LONG_TTL)));
+    assert!(mine.write_mutex("rw").try_lock().unwrap().is_none());
+    drop(readers);
+    let free = || mine.write_mutex("rw").try_lock().unwrap().is_some();
+    assert!(eventually(SOON, free));
+}
+
+#[test]
+fn a_lock_of_each_kind_lives_on_clusters_of_one_shard() {
+    for binary in binaries().unwrap() {
+        let shard = Shard::start(&plan(&binary), 0);
+        let plain = [0, 1].map(|_| plan(&binary).start().unwrap());
+        let nodes = [shard.master(), &plain[0], &plain[1]];
+        for nodes in [&nodes[..1], &nodes] {
+            let patient = || {
+                let builder = builder(nodes.iter().copied());
+                builder.retry_delay(SOON, SOON).build().unwrap()
+            };
+            let (mine, theirs) = (patient(), patient());
+            let statuses = mine.connect(SOON).unwrap();
+            assert!(
+                statuses
+                    .iter()
+                    .all(|node| node.state() == NodeState::Voting)
+            );
+            lives(&mine, &theirs);
+        }
+    }
+}
+
+/// The first call succeeds, whatever it is.
+#[test]
+fn a_url_of_a_replica_leads_to_the_master_of_its_shard() {
+    for binary in binaries().unwrap() {
+        let shard = Shard::start(&plan(&binary), 1);
+        let (replica, master) = (shard.replica(), shard.master());
+        let moved = [(replica.address(), master.address())];
+        let calls: [fn(&Redlock); 4] = [
+            |client| drop(take(&long_lock(client, "k"))),
+            |client| drop(client.connect(SOON).unwrap()),
+            |client| drop(take(&long_lock(client, "k").fenced())),
+            |client| drop(take(&client.mutex_set(["k/1", "k/2"]).ttl(LONG_TTL))),
+        ];
+        for call in calls {
+            let seen = Seen::nothing();
+            let client = moves(&seen, builder([replica])).build().unwrap();
+            call(&client);
+            assert_eq!(seen.all(), moved);
+            assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting);
+            lives(&client, &client_of_master(master));
+        }
+    }
+}
+
+fn client_of_master(master: &Server) -> Redlock {
+    builder([master]).retry_delay(SOON, SOON).build().unwrap()
+}
+
+/// One server has one vote, by whichever name it is reached.
+#[test]
+fn two_servers_of_a_shard_have_one_vote() {
+    let shard = Shard::start(&Server::plan(), 1);
+    let other = Server::start().unwrap();
+    let client = client([shard.replica(), shard.master(), &other]);
+    drop(take(&long_lock(&client, "k")));
+    let faults: Vec<_> = client.nodes().unwrap();
+    let duplicates = faults.iter().filter(|node| {
+        node.last_fault()
+            .is_some_and(|fault| matches!(fault.cause(), Cause::Duplicate(_)))
+    });
+    assert_eq!(duplicates.count(), 1, "{faults:?}");
+}
+
+/// Lets threads end, also when the test has failed.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Each shard fails over while locks are taken on all of them: no call fails, and no two holders
+/// meet. The shards lose nothing in a fail-over that is asked for, so they are declared durable.
+#[test]
+fn shards_fail_over_under_load() {
+    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut shards = [0, 1, 2].map(|_| Shard::start(&durable, 1));
+    let addresses: Vec<_> = shards
+        .iter()
+        .map(|shard| shard.master().address())
+        .collect();
+    let seen = Seen::nothing();
+    let urls = addresses
+        .iter()
+        .map(|address| format!("redis://{address}?durable=true"));
+    let builder = Redlock::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(1));
+    let client = moves(&seen, builder.max_ttl(LONG_TTL)).build().unwrap();
+    let (ends, inside, taken) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (client, ends, inside, taken) = (&client, &ends, &inside, &taken);
+            scope.spawn(move || {
+                let watchdog = Watchdog::default();
+                let mutex = long_lock(client, "k")
+                    .ttl(Duration::from_secs(2))
+                    .watchdog(watchdog);
+                while !ends.load(Ordering::Relaxed) {
+                    let guard = mutex.lock().unwrap();
+                    assert_eq!(inside.swap(thread + 1, Ordering::SeqCst), 0);
+                    thread::sleep(Duration::from_millis(1));
+                    assert_eq!(inside.swap(0, Ordering::SeqCst), thread + 1);
+                    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                    taken.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let _ends = SetOnDrop(&ends);
+        for round in 0..2 {
+            for shard in &mut shards {
+                let before = taken.load(Ordering::Relaxed);
+                shard.fail_over();
+                let address = shard.master().address();
+                let is_led = || {
+                    let led = seen.all().into_iter().next_back();
+                    led.is_some_and(|(_, master)| master == address)
+                };
+                assert!(eventually(SOON, is_led), "{round}: {:?}", seen.all());
+                let is_voting = || {
+                    let nodes = client.nodes().unwrap();
+                    nodes.iter().all(|node| node.state() == NodeState::Voting)
+                };
+                assert!(eventually(SOON, is_voting), "{:?}", client.nodes());
+                let goes_on = || taken.load(Ordering::Relaxed) > before + 10;
+                assert!(eventually(SOON, goes_on));
+            }
+        }
+    });
+}
+
+/// A shard may lose locks in a fail-over: its votes do not count until `max_ttl` has passed.
+#[test]
+fn a_new_master_counts_when_all_earlier_locks_have_ended() {
+    let mut shard = Shard::start(&Server::plan(), 1);
+    let max_ttl = Duration::from_secs(2);
+    let client = builder([shard.master()]).max_ttl(max_ttl).build().unwrap();
+    drop(take(&client.mutex("k").ttl(max_ttl)));
+    shard.fail_over();
+    let promoted = Instant::now();
+    let mutex = client.mutex("k").ttl(max_ttl);
+    assert!(eventually(SOON, || causes(&failure(&mutex))[0].2 == Cause::Quarantined));
+    assert!(eventually(SOON, || mutex
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
+    assert!(promoted.elapsed() >= max_ttl);
+}
+
+/// The master is gone, and the URL names it: the replica that was named before is asked.
+#[test]
+fn a_master_that_was_named_is_asked_while_the_server_of_the_url_is_gone() {
+    let mut shard = Shard::start(&Server::plan(), 1);
+    let client = client([shard.replica()]);
+    drop(take(&long_lock(&client, "k").ttl(Duration::from_secs(5))));
+    let replica = shard
+        .servers
+        .iter()
+        .position(|server| server.port() == shard.replica().port());
+    shard.servers[replica.unwrap()].kill();
+    for _ in 0..3 {
+        let killed = ["CLIENT", "KILL", "TYPE", "normal"];
+        shard.master().command(&killed).unwrap();
+        let guard = client.mutex("k").lock_timeout(SOON).unwrap();
+        assert!(guard.is_some());
+    }
+}
+
+/// A key is on one of them, so their votes would not be about the same lock.
+#[test]
+fn a_cluster_of_two_shards_is_an_error_that_says_why() {
+    for binary in binaries().unwrap() {
+        let servers = [0, 1].map(|_| plan(&binary).arguments(&CLUSTER).start().unwrap());
+        own(&servers[0], 0..8192);
+        own(&servers[1], 8192..16_384);
+        meet(&servers[0], &servers[1]);
+        serves(&servers);
+        let error = failure(&long_lock(&client(&servers[..1]), "k"));
+        let expected = (servers[0].address(), Phase::Handshake, Cause::ClusterMode);
+        assert_eq!(
+            (error.kind(), causes(&error)),
+            (ErrorKind::Unavailable, vec![expected])
+        );
+        assert!(error.is_permanent());
+        let text = "one of 2 shards of a cluster, which hold different keys and are no quorum; name clusters of one \
+                    shard, or masters without cluster mode";
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+/// Whether there is one shard cannot be seen without the right to ask.
+#[test]
+fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
+    let shard = Shard::start(&Server::plan(), 0);
+    let master = shard.master();
+    let user = [
+        "ACL", "SETUSER", "me", "on", ">pw", "~*", "&*", "+@all", "-cluster",
+    ];
+    master.command(&user).unwrap();
+    let url = |user: &str| master.url().replace("://", &format!("://{user}:pw@"));
+    let client = Redlock::builder().node(url("me")).build().unwrap();
+    let error = failure(&client.mutex("k"));
+    assert_eq!(causes(&error)[0].2, Cause::NoPermission);
+    assert!(
+        error.to_string().contains("may not run CLUSTER INFO"),
+        "{error}"
+    );
+    let allowed = ["ACL", "SETUSER", "me", "+cluster|info"];
+    master.command(&allowed).unwrap();
+    assert!(eventually(SOON, || client
+        .mutex("k")
+        .try_lock()
+        .is_ok_and(|guard| guard.is_some())));
+}
