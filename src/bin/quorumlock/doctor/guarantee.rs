@@ -5,7 +5,8 @@
 //! the deployment looks new: all nodes that reply have lost their keys, and those that do not tell
 //! of losses reply as well. So of N nodes with a quorum q, of which u do not tell, q - 1 - u may
 //! lose their keys. One that does not tell, is declared durable or evicts locks counts whatever it
-//! has lost.
+//! has lost. So does a replica that takes the place of such a node; one that takes the place of
+//! another node is a node that has lost its keys.
 
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
 use std::borrow::Borrow;
@@ -24,8 +25,19 @@ pub(super) struct Node<'d> {
     pub(super) losses: Losses,
     /// Its policy of eviction.
     pub(super) eviction: Option<&'d str>,
+    pub(super) risks: &'d Risks,
+}
+
+/// What its server reports. Nothing of one that was not asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Risks {
     /// Whether it writes nothing to disk.
     pub(super) is_volatile: bool,
+    /// Whether it does not show who it is, or whether it evicts.
+    pub(super) is_withheld: bool,
+    pub(super) has_replicas: bool,
+    /// When it writes its append-only file, if later than before each reply.
+    pub(super) late_fsync: Option<String>,
 }
 
 /// What becomes of a node that has lost its keys.
@@ -42,7 +54,7 @@ pub(super) enum Losses {
 }
 
 impl<'d> Node<'d> {
-    pub(super) fn of(status: &'d NodeStatus, is_volatile: bool) -> Node<'d> {
+    pub(super) fn of(status: &'d NodeStatus, risks: &'d Risks) -> Node<'d> {
         let losses = match status.note() {
             NodeNote::Unknown => Losses::Unknown,
             _ if status.is_durable() => Losses::Durable,
@@ -53,7 +65,21 @@ impl<'d> Node<'d> {
             address: status.address(),
             losses,
             eviction: status.eviction(),
-            is_volatile,
+            risks,
+        }
+    }
+}
+
+impl Node<'_> {
+    fn is_durable(&self) -> bool {
+        self.losses == Losses::Durable
+    }
+
+    /// Its address, and what contradicts that it keeps its keys.
+    fn with_fsync(&self) -> String {
+        match &self.risks.late_fsync {
+            Some(when) => format!("{} (appendfsync {when})", self.address),
+            None => self.address.to_owned(),
         }
     }
 }
@@ -77,8 +103,9 @@ impl Deployment<'_> {
                     is_limited.then(|| format!("{} within max_ttl", self.at_most(most, others))),
                 );
             }
+            let kept = self.nodes.iter().filter(|node| node.is_durable());
             conditions.extend(each(
-                &durable,
+                &kept.map(Node::with_fsync).collect::<Vec<String>>(),
                 "keeps its keys, as declared",
                 "keep their keys, as declared",
             ));
@@ -87,6 +114,15 @@ impl Deployment<'_> {
                 "lose none, of which they would tell nothing",
             );
             conditions.extend(each(&untold, told.0, told.1));
+            let replaced = self
+                .nodes
+                .iter()
+                .filter(|node| node.is_durable() && node.risks.has_replicas);
+            conditions.extend(each(
+                &replaced.map(|node| node.address).collect::<Vec<&str>>(),
+                "is not replaced by a replica that lacks a lock",
+                "are not replaced by replicas that lack a lock",
+            ));
             conditions.extend(each(
                 &self.with(Losses::Unknown),
                 "remembers losses, which is not known",
@@ -102,14 +138,19 @@ impl Deployment<'_> {
             "evicts no lock",
             "evict no lock",
         ));
-        if let (
-            true,
-            [
-                Node {
-                    is_volatile: true, ..
-                },
-            ],
-        ) = (self.policy != RestartPolicy::Strict, self.nodes)
+        let withheld = self.nodes.iter().filter(|node| node.risks.is_withheld);
+        conditions.extend(each(
+            &withheld.map(|node| node.address).collect::<Vec<&str>>(),
+            if count == 1 {
+                "evicts no lock, which INFO does not show"
+            } else {
+                "evicts no lock and is no server that another node is, which INFO does not show"
+            },
+            "evict no lock and are no server that another node is, which INFO does not show",
+        ));
+        if let [node] = self.nodes
+            && node.risks.is_volatile
+            && self.policy != RestartPolicy::Strict
         {
             conditions.push("is not restarted: it writes nothing to disk".to_owned());
         }
@@ -180,21 +221,31 @@ mod tests {
     use super::*;
 
     /// Each letter is a node: `r` remembers losses, `d` is durable, `u` tells nothing, `?` was not
-    /// asked, `e` evicts, `v` writes nothing to disk.
+    /// asked, `e` evicts, `v` writes nothing to disk, `w` remembers losses and has no `INFO`, `p`
+    /// and `P` have replicas, `f` and `P` are declared durable, and `f` writes late.
     fn guarantee(policy: RestartPolicy, letters: &str) -> String {
         let names = ["a", "b", "c", "d", "e"];
-        let node = |(letter, address)| Node {
+        let risks: Vec<Risks> = letters
+            .chars()
+            .map(|letter| Risks {
+                is_volatile: letter == 'v',
+                is_withheld: letter == 'w',
+                has_replicas: "pP".contains(letter),
+                late_fsync: (letter == 'f').then(|| "everysec".to_owned()),
+            })
+            .collect();
+        let node = |((letter, address), risks)| Node {
             address,
             losses: match letter {
-                'd' => Losses::Durable,
+                'd' | 'f' | 'P' => Losses::Durable,
                 'u' => Losses::Untold,
                 '?' => Losses::Unknown,
                 _ => Losses::Remembered,
             },
             eviction: (letter == 'e').then_some("volatile-lru"),
-            is_volatile: letter == 'v',
+            risks,
         };
-        let nodes: Vec<Node<'_>> = letters.chars().zip(names).map(node).collect();
+        let nodes: Vec<Node<'_>> = letters.chars().zip(names).zip(&risks).map(node).collect();
         let sentence = Deployment {
             policy,
             nodes: &nodes,
@@ -240,6 +291,19 @@ mod tests {
                 "if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
             ),
             (
+                "rrp",
+                "if at most 1 of 3 nodes loses its keys within max_ttl",
+            ),
+            (
+                "rrw",
+                "if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock and is no server that \
+                 another node is, which INFO does not show",
+            ),
+            (
+                "w",
+                "if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
+            ),
+            (
                 "r?r",
                 "if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
             ),
@@ -257,6 +321,14 @@ mod tests {
         for (letters, expected) in [
             ("d", "if a keeps its keys, as declared"),
             ("ddd", "if a, b, c keep their keys, as declared"),
+            (
+                "dfd",
+                "if a, b (appendfsync everysec), c keep their keys, as declared",
+            ),
+            (
+                "P",
+                "if a keeps its keys, as declared, and a is not replaced by a replica that lacks a lock",
+            ),
             ("drd", "if a, c keep their keys, as declared"),
             (
                 "rdr",
@@ -309,7 +381,10 @@ mod tests {
             address: "a",
             losses: Losses::Remembered,
             eviction: None,
-            is_volatile: true,
+            risks: &Risks {
+                is_volatile: true,
+                ..Risks::default()
+            },
         }];
         let sentence = Deployment {
             policy: RestartPolicy::Strict,
