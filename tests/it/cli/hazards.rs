@@ -156,16 +156,26 @@ fn a_declaration_is_compared_with_the_settings_of_the_node() {
     for options in [&["--durable"], in_url.as_slice()] {
         finds(&deployment, options, 0, &["fine: all 1 nodes vote"]);
     }
+    for (name, late, sound) in [
+        ("no-appendfsync-on-rewrite", "yes", "no"),
+        ("appendfsync", "everysec", "always"),
+    ] {
+        let set = |value| accepts(&deployment.servers[0], &["CONFIG", "SET", name, value]);
+        set(late);
+        let warning = format!(
+            "warning: not-durable: it is declared durable, and does not write each change to disk ({name} {late}): it \
+             votes at once after a crash; "
+        );
+        let holds = format!(
+            "guarantee: one valid holder, if {address} ({name} {late}) keeps its keys, as declared\n"
+        );
+        for options in [&["--durable"], in_url.as_slice()] {
+            finds(&deployment, options, 1, &[&warning, &holds]);
+        }
+        set(sound);
+    }
     let late = ["CONFIG", "SET", "appendfsync", "everysec"];
     accepts(&deployment.servers[0], &late);
-    let warning = "warning: not-durable: it is declared durable, and does not write each change to disk (appendfsync \
-                   everysec): it votes at once after a crash; ";
-    let holds = format!(
-        "guarantee: one valid holder, if {address} (appendfsync everysec) keeps its keys, as declared\n"
-    );
-    for options in [&["--durable"], in_url.as_slice()] {
-        finds(&deployment, options, 1, &[warning, &holds]);
-    }
     // A node with a URL of its own is not declared by the setting for all.
     let not = format!("{}?durable=false", deployment.servers[0].url());
     finds(

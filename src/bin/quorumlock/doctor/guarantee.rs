@@ -33,10 +33,10 @@ pub(super) struct Node<'d> {
 pub(super) struct Risks {
     /// Whether it writes nothing to disk.
     pub(super) is_volatile: bool,
-    /// Whether it does not show who it is, or whether it evicts.
+    /// Whether it does not show its run id, or whether it evicts.
     pub(super) is_withheld: bool,
     pub(super) has_replicas: bool,
-    /// When it writes its append-only file, if later than before each reply.
+    /// The setting by which it writes its append-only file later than before each reply.
     pub(super) late_fsync: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Node<'_> {
     /// Its address, and what contradicts that it keeps its keys.
     fn with_fsync(&self) -> String {
         match &self.risks.late_fsync {
-            Some(when) => format!("{} (appendfsync {when})", self.address),
+            Some(setting) => format!("{} ({setting})", self.address),
             None => self.address.to_owned(),
         }
     }
@@ -231,7 +231,7 @@ mod tests {
                 is_volatile: letter == 'v',
                 is_withheld: letter == 'w',
                 has_replicas: "pP".contains(letter),
-                late_fsync: (letter == 'f').then(|| "everysec".to_owned()),
+                late_fsync: (letter == 'f').then(|| "appendfsync everysec".to_owned()),
             })
             .collect();
         let node = |((letter, address), risks)| Node {

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Settings that `INFO` does not show.
-const SETTINGS: [&str; 4] = [
+const SETTINGS: [&str; 5] = [
     "appendfsync",
+    "no-appendfsync-on-rewrite",
     "save",
     "stop-writes-on-bgsave-error",
     "min-replicas-to-write",
@@ -131,9 +132,16 @@ impl Server {
             .is_some_and(|replicas| replicas > 0)
     }
 
-    /// When it writes its append-only file, if later than before each reply.
-    fn late_fsync(&self) -> Option<&str> {
-        self.setting("appendfsync").filter(|when| *when != "always")
+    /// The setting by which it writes its append-only file later than before each reply.
+    fn late_fsync(&self) -> Option<String> {
+        let setting = |name| Some(format!("{name} {}", self.setting(name)?));
+        let late = [
+            ("appendfsync", "always"),
+            ("no-appendfsync-on-rewrite", "no"),
+        ];
+        late.into_iter()
+            .find(|(name, sound)| self.setting(name).is_some_and(|value| value != *sound))
+            .and_then(|(name, _)| setting(name))
     }
 
     pub(super) fn run_id(&self) -> Option<String> {
@@ -147,7 +155,7 @@ impl Server {
             is_volatile: !is_saved && self.field("aof_enabled") == "0",
             is_withheld: NEEDED.iter().any(|name| self.field(name).is_empty()),
             has_replicas: self.has_replicas(),
-            late_fsync: self.late_fsync().map(str::to_owned),
+            late_fsync: self.late_fsync(),
         }
     }
 
@@ -377,8 +385,8 @@ impl Server {
             Finding::fault("min-replicas", what, remedy)
         } else {
             let what = format!(
-                "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits for \
-                 none"
+                "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits \
+                 for none"
             );
             Finding::warning("min-replicas", what, remedy)
         })
@@ -388,16 +396,16 @@ impl Server {
         if !declared.is_durable {
             return None;
         }
-        let what = match (self.field("aof_enabled"), self.setting("appendfsync")) {
+        let what = match (self.field("aof_enabled"), self.late_fsync()) {
             ("0", _) => {
                 "it is declared durable, and appends nothing to disk: the declaration is ignored"
                     .to_owned()
             }
-            ("1", Some("always")) => return None,
-            (_, Some(when)) if when != "always" => format!(
-                "it is declared durable, and does not write each change to disk (appendfsync {when}): it votes at \
-                 once after a crash"
+            (_, Some(setting)) => format!(
+                "it is declared durable, and does not write each change to disk ({setting}): it votes at once after a \
+                 crash"
             ),
+            ("1", None) if self.setting("appendfsync").is_some() => return None,
             _ => {
                 let what = "it is declared durable, and does not show whether it keeps each change";
                 return Some(Finding::note("durability", what, ""));
