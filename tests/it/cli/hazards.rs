@@ -243,8 +243,8 @@ fn a_user_without_info_or_config_is_told_what_cannot_be_verified() {
     let address = deployment.servers[2].address();
     let holds = format!(
         "guarantee: one valid holder, if none of the 2 other nodes loses its keys within max_ttl, and {address} loses \
-         none, of which it would tell nothing, and {address} evicts no lock and is no server that another node is, \
-         which INFO does not show\n"
+         none, of which it would tell nothing, and {address} evicts no lock, which INFO does not show, and all \
+         nodes are different servers\n"
     );
     finds(&deployment, &[], 1, &[&note, &warning, &holds]);
 }

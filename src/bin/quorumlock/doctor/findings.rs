@@ -23,37 +23,25 @@ enum Level {
 }
 
 impl Finding {
-    fn new(level: Level, kind: &'static str, what: String, remedy: String) -> Finding {
+    fn new(level: Level, kind: &'static str, what: String, remedy: &str) -> Finding {
         Finding {
             level,
             kind,
             what,
-            remedy,
+            remedy: remedy.to_owned(),
         }
     }
 
-    pub(super) fn note(
-        kind: &'static str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
-        Finding::new(Level::Note, kind, what.into(), remedy.into())
+    pub(super) fn note(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Note, kind, what.into(), remedy)
     }
 
-    pub(super) fn warning(
-        kind: &'static str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
-        Finding::new(Level::Warning, kind, what.into(), remedy.into())
+    pub(super) fn warning(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Warning, kind, what.into(), remedy)
     }
 
-    pub(super) fn fault(
-        kind: &'static str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
-        Finding::new(Level::Fault, kind, what.into(), remedy.into())
+    pub(super) fn fault(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Fault, kind, what.into(), remedy)
     }
 
     pub(super) fn is_note(&self) -> bool {

@@ -9,7 +9,6 @@
 //! another node is a node that has lost its keys.
 
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
-use std::borrow::Borrow;
 
 /// What the guarantee depends on.
 pub(super) struct Deployment<'d> {
@@ -53,6 +52,54 @@ pub(super) enum Losses {
     Unknown,
 }
 
+/// What has to hold for some nodes.
+struct Requirement {
+    /// The name of a node that it is required of.
+    name: fn(&Node<'_>) -> Option<String>,
+    /// What has to hold for one of them.
+    one: &'static str,
+    /// The same for several.
+    several: &'static str,
+}
+
+/// What is required because of losses.
+const LOSSES: [Requirement; 4] = [
+    Requirement {
+        name: |node| node.if_durable(),
+        one: "keeps its keys, as declared",
+        several: "keep their keys, as declared",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Untold),
+        one: "loses none, of which it would tell nothing",
+        several: "lose none, of which they would tell nothing",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Durable && node.risks.has_replicas),
+        one: "is not replaced by a replica that lacks a lock",
+        several: "are not replaced by replicas that lack a lock",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Unknown),
+        one: "remembers losses, which is not known",
+        several: "remember losses, which is not known",
+    },
+];
+
+/// What is required for any restart policy.
+const SERVERS: [Requirement; 2] = [
+    Requirement {
+        name: |node| Some(format!("{} ({})", node.address, node.eviction?)),
+        one: "evicts no lock",
+        several: "evict no lock",
+    },
+    Requirement {
+        name: |node| node.named(node.risks.is_withheld),
+        one: "evicts no lock, which INFO does not show",
+        several: "evict no lock, which INFO does not show",
+    },
+];
+
 impl<'d> Node<'d> {
     pub(super) fn of(status: &'d NodeStatus, risks: &'d Risks) -> Node<'d> {
         let losses = match status.note() {
@@ -71,16 +118,18 @@ impl<'d> Node<'d> {
 }
 
 impl Node<'_> {
-    fn is_durable(&self) -> bool {
-        self.losses == Losses::Durable
+    /// Its address, if it is one of those that are meant.
+    fn named(&self, is_meant: bool) -> Option<String> {
+        is_meant.then(|| self.address.to_owned())
     }
 
-    /// Its address, and what contradicts that it keeps its keys.
-    fn with_fsync(&self) -> String {
-        match &self.risks.late_fsync {
-            Some(setting) => format!("{} ({setting})", self.address),
-            None => self.address.to_owned(),
-        }
+    /// The address of one that is declared durable, and what contradicts that.
+    fn if_durable(&self) -> Option<String> {
+        let name = self.named(self.losses == Losses::Durable)?;
+        Some(match &self.risks.late_fsync {
+            Some(setting) => format!("{name} ({setting})"),
+            None => name,
+        })
     }
 }
 
@@ -88,66 +137,23 @@ impl Deployment<'_> {
     /// The sentence.
     pub(super) fn guarantee(&self) -> String {
         let count = self.nodes.len();
-        let durable = self.with(Losses::Durable);
-        let untold = self.with(Losses::Untold);
-        let others = count - durable.len() - untold.len();
+        let untold = self.count(Losses::Untold);
+        let others = count - self.count(Losses::Durable) - untold;
         let mut conditions = Vec::new();
         if self.policy == RestartPolicy::Off {
             conditions.push(format!("{} while a lock is held", self.at_most(0, count)));
         } else {
-            if self.policy == RestartPolicy::Observed && others > 0 {
-                let most = (count / 2).saturating_sub(untold.len()).min(others);
-                // Where all of the others may lose their keys, that is no condition.
-                let is_limited = most < others;
-                conditions.extend(
-                    is_limited.then(|| format!("{} within max_ttl", self.at_most(most, others))),
-                );
+            let most = (count / 2).saturating_sub(untold).min(others);
+            // Where all of the others may lose their keys, that is no condition.
+            if self.policy == RestartPolicy::Observed && most < others {
+                conditions.push(format!("{} within max_ttl", self.at_most(most, others)));
             }
-            let kept = self.nodes.iter().filter(|node| node.is_durable());
-            conditions.extend(each(
-                &kept.map(Node::with_fsync).collect::<Vec<String>>(),
-                "keeps its keys, as declared",
-                "keep their keys, as declared",
-            ));
-            let told = (
-                "loses none, of which it would tell nothing",
-                "lose none, of which they would tell nothing",
-            );
-            conditions.extend(each(&untold, told.0, told.1));
-            let replaced = self
-                .nodes
-                .iter()
-                .filter(|node| node.is_durable() && node.risks.has_replicas);
-            conditions.extend(each(
-                &replaced.map(|node| node.address).collect::<Vec<&str>>(),
-                "is not replaced by a replica that lacks a lock",
-                "are not replaced by replicas that lack a lock",
-            ));
-            conditions.extend(each(
-                &self.with(Losses::Unknown),
-                "remembers losses, which is not known",
-                "remember losses, which is not known",
-            ));
+            conditions.extend(LOSSES.iter().filter_map(|what| self.requires(what)));
         }
-        let evicting = self
-            .nodes
-            .iter()
-            .filter_map(|node| Some(format!("{} ({})", node.address, node.eviction?)));
-        conditions.extend(each(
-            &evicting.collect::<Vec<String>>(),
-            "evicts no lock",
-            "evict no lock",
-        ));
-        let withheld = self.nodes.iter().filter(|node| node.risks.is_withheld);
-        conditions.extend(each(
-            &withheld.map(|node| node.address).collect::<Vec<&str>>(),
-            if count == 1 {
-                "evicts no lock, which INFO does not show"
-            } else {
-                "evicts no lock and is no server that another node is, which INFO does not show"
-            },
-            "evict no lock and are no server that another node is, which INFO does not show",
-        ));
+        conditions.extend(SERVERS.iter().filter_map(|what| self.requires(what)));
+        if count > 1 && self.nodes.iter().any(|node| node.risks.is_withheld) {
+            conditions.push("all nodes are different servers".to_owned());
+        }
         if let [node] = self.nodes
             && node.risks.is_volatile
             && self.policy != RestartPolicy::Strict
@@ -163,13 +169,20 @@ impl Deployment<'_> {
         }
     }
 
-    /// The addresses of those nodes.
-    fn with(&self, losses: Losses) -> Vec<&str> {
-        self.nodes
-            .iter()
-            .filter(|node| node.losses == losses)
-            .map(|node| node.address)
-            .collect()
+    fn count(&self, losses: Losses) -> usize {
+        let nodes = self.nodes.iter();
+        nodes.filter(|node| node.losses == losses).count()
+    }
+
+    /// What has to hold, if it is required of any node.
+    fn requires(&self, what: &Requirement) -> Option<String> {
+        let names: Vec<String> = self.nodes.iter().filter_map(what.name).collect();
+        let text = match names.len() {
+            0 => return None,
+            1 => what.one,
+            _ => what.several,
+        };
+        Some(format!("{} {text}", names.join(", ")))
     }
 
     /// That at most `most` of `others` nodes lose their keys.
@@ -187,15 +200,6 @@ impl Deployment<'_> {
             (1, _) => format!("at most 1 of {of} loses its keys"),
             _ => format!("at most {most} of {of} lose their keys"),
         }
-    }
-}
-
-/// What holds for one of these nodes, or for several of them; none where there are none.
-fn each(nodes: &[impl Borrow<str>], one: &str, several: &str) -> Option<String> {
-    match nodes {
-        [] => None,
-        [node] => Some(format!("{} {one}", node.borrow())),
-        nodes => Some(format!("{} {several}", nodes.join(", "))),
     }
 }
 
@@ -296,8 +300,8 @@ mod tests {
             ),
             (
                 "rrw",
-                "if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock and is no server that \
-                 another node is, which INFO does not show",
+                "if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock, which INFO does not \
+                 show, and all nodes are different servers",
             ),
             (
                 "w",

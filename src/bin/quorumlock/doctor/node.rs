@@ -151,9 +151,9 @@ impl Examination {
             let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
             self.findings.push(
                 if missing.is_locking_denied && purpose == Purpose::Locking {
-                    Finding::fault("acl", "the user cannot lock here", remedy)
+                    Finding::fault("acl", "the user cannot lock here", &remedy)
                 } else {
-                    Finding::warning("acl", purpose.lack(), remedy)
+                    Finding::warning("acl", purpose.lack(), &remedy)
                 },
             );
         }
@@ -224,7 +224,7 @@ impl Examination {
         self.findings.push(Finding::warning(
             mismatch.kind(),
             mismatch.to_string(),
-            remedy,
+            &remedy,
         ));
     }
 
