@@ -278,7 +278,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         ),
         (
             fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
-            "Wait for at most `max_ttl`, or declare the node durable if it is: [operations page], restarted nodes",
+            "Wait for at most `max_ttl`, or declare the node durable if it is: [operations page], durable nodes",
         ),
         (
             fault(Reply, Cause::Loading),

@@ -47,6 +47,7 @@ pub mod command_line {}
 #[doc = "[`Lease`]: crate::Lease"]
 #[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
 #[doc = "[rules page]: crate::docs::rules"]
+#[doc = "[durable nodes]: crate::docs::operations#durable-nodes"]
 #[doc = "[managed services]: crate::docs::tls#managed-services"]
 #[doc = "[the holder of a lock]: crate::docs::operations#the-holder-of-a-lock"]
 #[doc = "[page about TLS]: crate::docs::tls"]

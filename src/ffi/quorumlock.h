@@ -350,9 +350,9 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *     drift_factor           "0.01", the default: the part of a time to live by which clocks may differ; a lease is
  *                            shorter by it, and by 2 ms. At least 0, less than 1
  *     durable                "true" or "false", the default: whether nodes keep every write that they have confirmed,
- *                            through restarts and crashes ("appendonly yes" and "appendfsync always"), and so vote at
- *                            once after a restart. A node whose INFO says aof_enabled:0 contradicts this, and the
- *                            declaration is ignored. "durable=" in a URL has precedence
+ *                            through restarts, crashes ("appendonly yes" and "appendfsync always") and fail-overs,
+ *                            and so vote at once after a restart. A node whose INFO says aof_enabled:0 contradicts
+ *                            this, and the declaration is ignored. "durable=" in a URL has precedence
  *     fence_retention        "24h", the default: how long nodes keep the key of a fenced lock, and with it the last
  *                            number, after its last use; of a read-write lock, after the last writer with a number.
  *                            Never less than max_ttl and two minutes. The same in all clients

@@ -9,6 +9,7 @@ mod deployment;
 mod doctor;
 mod escapes;
 mod exit_codes;
+mod hazards;
 mod inspection;
 mod installation;
 mod kinds;

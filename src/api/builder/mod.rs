@@ -244,7 +244,10 @@ impl Builder {
 
     /// Declares whether all nodes keep every write that they have confirmed, through restarts and
     /// crashes: `appendonly yes` *and* `appendfsync always`, on a disk that keeps what it confirms,
-    /// without fail-over to a replica. Default: no. `?durable=` in the URL of a node overrides it.
+    /// without fail-over to a replica; or a service whose fail-over loses none of them, as AWS
+    /// MemoryDB. Default: no. `?durable=` in the URL of a node overrides it. [Durable
+    /// nodes](crate::docs::operations#durable-nodes) lists which deployments are durable, and what
+    /// one or several durable nodes guarantee.
     ///
     /// The votes of a durable node count at once after a restart, for any
     /// [`RestartPolicy`](crate::RestartPolicy). A node whose `INFO` contains `aof_enabled:0`

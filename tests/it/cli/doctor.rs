@@ -71,18 +71,6 @@ fn a_replica_is_named() {
 }
 
 #[test]
-fn attached_replicas_are_named() {
-    let master = Server::start().unwrap();
-    let _replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
-    let (_deployment, urls) = with(master.url());
-    let found = || doctor(&urls, &[]).out.contains("warning: replicas");
-    assert!(crate::support::process::eventually(
-        std::time::Duration::from_secs(20),
-        found
-    ));
-}
-
-#[test]
 fn two_names_of_one_server_are_named() {
     let deployment = Deployment::of(1);
     let server = &deployment.servers[0];
@@ -94,18 +82,6 @@ fn two_names_of_one_server_are_named() {
             "fault: duplicate: the same server as 127.0.0.1:",
             "cannot lock: 1 of 2",
         ],
-    );
-}
-
-#[test]
-fn eviction_is_named() {
-    let server =
-        Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap();
-    let (_deployment, urls) = with(server.url());
-    finds(
-        &urls,
-        1,
-        &["warning: eviction", "allkeys-lru", "noeviction"],
     );
 }
 
@@ -273,17 +249,6 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
     let ended = doctor(&urls, &["--node-timeout", "2s"]);
     assert!(
         ended.out.contains("a lock of all nodes: taken"),
-        "{}",
-        ended.all()
-    );
-}
-
-#[test]
-fn a_node_that_is_declared_durable_and_is_not_is_named() {
-    let deployment = Deployment::of(1);
-    let ended = doctor(&[deployment.servers[0].url()], &["--durable"]);
-    assert!(
-        ended.code == Some(1) && ended.out.contains("warning: not-durable"),
         "{}",
         ended.all()
     );

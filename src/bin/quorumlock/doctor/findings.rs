@@ -6,36 +6,50 @@ use crate::report;
 /// Something that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
-    /// Whether the node does not vote. Otherwise, locks work, and may not always.
-    pub(super) is_fault: bool,
+    level: Level,
     kind: &'static str,
     what: String,
     remedy: String,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// Locks work as they should, as far as is known.
+    Note,
+    /// Locks work, and may not always.
+    Warning,
+    /// The node does not vote.
+    Fault,
+}
+
 impl Finding {
-    pub(super) fn warning(
-        kind: &'static str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
+    fn new(level: Level, kind: &'static str, what: String, remedy: &str) -> Finding {
         Finding {
-            is_fault: false,
+            level,
             kind,
-            what: what.into(),
-            remedy: remedy.into(),
+            what,
+            remedy: remedy.to_owned(),
         }
     }
 
-    pub(super) fn fault(
-        kind: &'static str,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            is_fault: true,
-            ..Finding::warning(kind, what, remedy)
-        }
+    pub(super) fn note(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Note, kind, what.into(), remedy)
+    }
+
+    pub(super) fn warning(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Warning, kind, what.into(), remedy)
+    }
+
+    pub(super) fn fault(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
+        Finding::new(Level::Fault, kind, what.into(), remedy)
+    }
+
+    pub(super) fn is_note(&self) -> bool {
+        self.level == Level::Note
+    }
+
+    pub(super) fn is_fault(&self) -> bool {
+        self.level == Level::Fault
     }
 
     pub(super) fn show(&self) {
@@ -60,6 +74,10 @@ impl Finding {
     }
 
     fn word(&self) -> &'static str {
-        if self.is_fault { "fault" } else { "warning" }
+        match self.level {
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Fault => "fault",
+        }
     }
 }

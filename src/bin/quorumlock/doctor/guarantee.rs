@@ -5,10 +5,10 @@
 //! the deployment looks new: all nodes that reply have lost their keys, and those that do not tell
 //! of losses reply as well. So of N nodes with a quorum q, of which u do not tell, q - 1 - u may
 //! lose their keys. One that does not tell, is declared durable or evicts locks counts whatever it
-//! has lost.
+//! has lost. So does a replica that takes the place of such a node; one that takes the place of
+//! another node is a node that has lost its keys.
 
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
-use std::borrow::Borrow;
 
 /// What the guarantee depends on.
 pub(super) struct Deployment<'d> {
@@ -24,8 +24,19 @@ pub(super) struct Node<'d> {
     pub(super) losses: Losses,
     /// Its policy of eviction.
     pub(super) eviction: Option<&'d str>,
+    pub(super) risks: &'d Risks,
+}
+
+/// What its server reports. Nothing of one that was not asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Risks {
     /// Whether it writes nothing to disk.
     pub(super) is_volatile: bool,
+    /// Whether it does not show its run id, or whether it evicts.
+    pub(super) is_withheld: bool,
+    pub(super) has_replicas: bool,
+    /// The setting by which it writes its append-only file later than before each reply.
+    pub(super) late_fsync: Option<String>,
 }
 
 /// What becomes of a node that has lost its keys.
@@ -41,8 +52,56 @@ pub(super) enum Losses {
     Unknown,
 }
 
+/// What has to hold for some nodes.
+struct Requirement {
+    /// The name of a node that it is required of.
+    name: fn(&Node<'_>) -> Option<String>,
+    /// What has to hold for one of them.
+    one: &'static str,
+    /// The same for several.
+    several: &'static str,
+}
+
+/// What is required because of losses.
+const LOSSES: [Requirement; 4] = [
+    Requirement {
+        name: |node| node.if_durable(),
+        one: "keeps its keys, as declared",
+        several: "keep their keys, as declared",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Untold),
+        one: "loses none, of which it would tell nothing",
+        several: "lose none, of which they would tell nothing",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Durable && node.risks.has_replicas),
+        one: "is not replaced by a replica that lacks a lock",
+        several: "are not replaced by replicas that lack a lock",
+    },
+    Requirement {
+        name: |node| node.named(node.losses == Losses::Unknown),
+        one: "remembers losses, which is not known",
+        several: "remember losses, which is not known",
+    },
+];
+
+/// What is required for any restart policy.
+const SERVERS: [Requirement; 2] = [
+    Requirement {
+        name: |node| Some(format!("{} ({})", node.address, node.eviction?)),
+        one: "evicts no lock",
+        several: "evict no lock",
+    },
+    Requirement {
+        name: |node| node.named(node.risks.is_withheld),
+        one: "evicts no lock, which INFO does not show",
+        several: "evict no lock, which INFO does not show",
+    },
+];
+
 impl<'d> Node<'d> {
-    pub(super) fn of(status: &'d NodeStatus, is_volatile: bool) -> Node<'d> {
+    pub(super) fn of(status: &'d NodeStatus, risks: &'d Risks) -> Node<'d> {
         let losses = match status.note() {
             NodeNote::Unknown => Losses::Unknown,
             _ if status.is_durable() => Losses::Durable,
@@ -53,8 +112,24 @@ impl<'d> Node<'d> {
             address: status.address(),
             losses,
             eviction: status.eviction(),
-            is_volatile,
+            risks,
         }
+    }
+}
+
+impl Node<'_> {
+    /// Its address, if it is one of those that are meant.
+    fn named(&self, is_meant: bool) -> Option<String> {
+        is_meant.then(|| self.address.to_owned())
+    }
+
+    /// The address of one that is declared durable, and what contradicts that.
+    fn if_durable(&self) -> Option<String> {
+        let name = self.named(self.losses == Losses::Durable)?;
+        Some(match &self.risks.late_fsync {
+            Some(setting) => format!("{name} ({setting})"),
+            None => name,
+        })
     }
 }
 
@@ -62,54 +137,26 @@ impl Deployment<'_> {
     /// The sentence.
     pub(super) fn guarantee(&self) -> String {
         let count = self.nodes.len();
-        let durable = self.with(Losses::Durable);
-        let untold = self.with(Losses::Untold);
-        let others = count - durable.len() - untold.len();
+        let untold = self.count(Losses::Untold);
+        let others = count - self.count(Losses::Durable) - untold;
         let mut conditions = Vec::new();
         if self.policy == RestartPolicy::Off {
             conditions.push(format!("{} while a lock is held", self.at_most(0, count)));
         } else {
-            if self.policy == RestartPolicy::Observed && others > 0 {
-                let most = (count / 2).saturating_sub(untold.len()).min(others);
-                // Where all of the others may lose their keys, that is no condition.
-                let is_limited = most < others;
-                conditions.extend(
-                    is_limited.then(|| format!("{} within max_ttl", self.at_most(most, others))),
-                );
+            let most = (count / 2).saturating_sub(untold).min(others);
+            // Where all of the others may lose their keys, that is no condition.
+            if self.policy == RestartPolicy::Observed && most < others {
+                conditions.push(format!("{} within max_ttl", self.at_most(most, others)));
             }
-            conditions.extend(each(
-                &durable,
-                "keeps its keys, as declared",
-                "keep their keys, as declared",
-            ));
-            let told = (
-                "loses none, of which it would tell nothing",
-                "lose none, of which they would tell nothing",
-            );
-            conditions.extend(each(&untold, told.0, told.1));
-            conditions.extend(each(
-                &self.with(Losses::Unknown),
-                "remembers losses, which is not known",
-                "remember losses, which is not known",
-            ));
+            conditions.extend(LOSSES.iter().filter_map(|what| self.requires(what)));
         }
-        let evicting = self
-            .nodes
-            .iter()
-            .filter_map(|node| Some(format!("{} ({})", node.address, node.eviction?)));
-        conditions.extend(each(
-            &evicting.collect::<Vec<String>>(),
-            "evicts no lock",
-            "evict no lock",
-        ));
-        if let (
-            true,
-            [
-                Node {
-                    is_volatile: true, ..
-                },
-            ],
-        ) = (self.policy != RestartPolicy::Strict, self.nodes)
+        conditions.extend(SERVERS.iter().filter_map(|what| self.requires(what)));
+        if count > 1 && self.nodes.iter().any(|node| node.risks.is_withheld) {
+            conditions.push("all nodes are different servers".to_owned());
+        }
+        if let [node] = self.nodes
+            && node.risks.is_volatile
+            && self.policy != RestartPolicy::Strict
         {
             conditions.push("is not restarted: it writes nothing to disk".to_owned());
         }
@@ -122,13 +169,20 @@ impl Deployment<'_> {
         }
     }
 
-    /// The addresses of those nodes.
-    fn with(&self, losses: Losses) -> Vec<&str> {
-        self.nodes
-            .iter()
-            .filter(|node| node.losses == losses)
-            .map(|node| node.address)
-            .collect()
+    fn count(&self, losses: Losses) -> usize {
+        let nodes = self.nodes.iter();
+        nodes.filter(|node| node.losses == losses).count()
+    }
+
+    /// What has to hold, if it is required of any node.
+    fn requires(&self, what: &Requirement) -> Option<String> {
+        let names: Vec<String> = self.nodes.iter().filter_map(what.name).collect();
+        let text = match names.len() {
+            0 => return None,
+            1 => what.one,
+            _ => what.several,
+        };
+        Some(format!("{} {text}", names.join(", ")))
     }
 
     /// That at most `most` of `others` nodes lose their keys.
@@ -146,15 +200,6 @@ impl Deployment<'_> {
             (1, _) => format!("at most 1 of {of} loses its keys"),
             _ => format!("at most {most} of {of} lose their keys"),
         }
-    }
-}
-
-/// What holds for one of these nodes, or for several of them; none where there are none.
-fn each(nodes: &[impl Borrow<str>], one: &str, several: &str) -> Option<String> {
-    match nodes {
-        [] => None,
-        [node] => Some(format!("{} {one}", node.borrow())),
-        nodes => Some(format!("{} {several}", nodes.join(", "))),
     }
 }
 
@@ -180,21 +225,31 @@ mod tests {
     use super::*;
 
     /// Each letter is a node: `r` remembers losses, `d` is durable, `u` tells nothing, `?` was not
-    /// asked, `e` evicts, `v` writes nothing to disk.
+    /// asked, `e` evicts, `v` writes nothing to disk, `w` remembers losses and has no `INFO`, `p`
+    /// and `P` have replicas, `f` and `P` are declared durable, and `f` writes late.
     fn guarantee(policy: RestartPolicy, letters: &str) -> String {
         let names = ["a", "b", "c", "d", "e"];
-        let node = |(letter, address)| Node {
+        let risks: Vec<Risks> = letters
+            .chars()
+            .map(|letter| Risks {
+                is_volatile: letter == 'v',
+                is_withheld: letter == 'w',
+                has_replicas: "pP".contains(letter),
+                late_fsync: (letter == 'f').then(|| "appendfsync everysec".to_owned()),
+            })
+            .collect();
+        let node = |((letter, address), risks)| Node {
             address,
             losses: match letter {
-                'd' => Losses::Durable,
+                'd' | 'f' | 'P' => Losses::Durable,
                 'u' => Losses::Untold,
                 '?' => Losses::Unknown,
                 _ => Losses::Remembered,
             },
             eviction: (letter == 'e').then_some("volatile-lru"),
-            is_volatile: letter == 'v',
+            risks,
         };
-        let nodes: Vec<Node<'_>> = letters.chars().zip(names).map(node).collect();
+        let nodes: Vec<Node<'_>> = letters.chars().zip(names).zip(&risks).map(node).collect();
         let sentence = Deployment {
             policy,
             nodes: &nodes,
@@ -240,6 +295,19 @@ mod tests {
                 "if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
             ),
             (
+                "rrp",
+                "if at most 1 of 3 nodes loses its keys within max_ttl",
+            ),
+            (
+                "rrw",
+                "if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock, which INFO does not \
+                 show, and all nodes are different servers",
+            ),
+            (
+                "w",
+                "if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
+            ),
+            (
                 "r?r",
                 "if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
             ),
@@ -257,6 +325,14 @@ mod tests {
         for (letters, expected) in [
             ("d", "if a keeps its keys, as declared"),
             ("ddd", "if a, b, c keep their keys, as declared"),
+            (
+                "dfd",
+                "if a, b (appendfsync everysec), c keep their keys, as declared",
+            ),
+            (
+                "P",
+                "if a keeps its keys, as declared, and a is not replaced by a replica that lacks a lock",
+            ),
             ("drd", "if a, c keep their keys, as declared"),
             (
                 "rdr",
@@ -309,7 +385,10 @@ mod tests {
             address: "a",
             losses: Losses::Remembered,
             eviction: None,
-            is_volatile: true,
+            risks: &Risks {
+                is_volatile: true,
+                ..Risks::default()
+            },
         }];
         let sentence = Deployment {
             policy: RestartPolicy::Strict,

@@ -1,18 +1,20 @@
 //! `doctor`: looks at each node as an operator would, takes a lock of a random name, and reports
 //! what is wrong.
 //!
-//! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights
-//!    ([`rights`]).
+//! 1. Each node is examined on a thread of its own: [`node`], with what it reports ([`server`],
+//!    [`cluster`]), its clock ([`clock`]) and rights ([`rights`]).
 //! 2. What only shows between nodes: one server behind two names, an address that two names share.
 //! 3. The library takes, extends, fences and releases a lock of all nodes: [`trial`].
 //! 4. What the deployment guarantees as it is: [`guarantee`].
 //! 5. The verdict, and its exit code: [`findings`].
 
 mod clock;
+mod cluster;
 mod findings;
 mod guarantee;
 mod node;
 mod rights;
+mod server;
 mod trial;
 
 use crate::bench::random_name;
@@ -93,7 +95,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         });
     }
     let voters = nodes.iter().filter(|node| node.can_vote()).count();
-    let has_findings = nodes.iter().any(|node| !node.findings.is_empty());
+    let has_findings = nodes.iter().any(Examination::has_warnings);
     let exit = match &trial.error {
         Some(_) => Exit::NO_QUORUM,
         None if voters < deployment.quorum() => Exit::NO_QUORUM,
@@ -157,7 +159,7 @@ fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
 fn guarantee(nodes: &[Examination], trial: &Trial, policy: RestartPolicy) -> String {
     let of_each = nodes.iter().zip(&trial.nodes);
     let nodes: Vec<_> = of_each
-        .map(|(node, status)| guarantee::Node::of(status, node.is_volatile))
+        .map(|(node, status)| guarantee::Node::of(status, &node.risks))
         .collect();
     let is_disputed = trial
         .mismatches

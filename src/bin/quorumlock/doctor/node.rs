@@ -2,17 +2,17 @@
 
 use super::clock::{self, Offset, Rate};
 use super::findings::Finding;
+use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
-use crate::connection::{Connection, Step, Trouble, Value};
+use super::server::{Declared, Server};
+use crate::connection::{Connection, Step, Trouble};
 use crate::json::{self, Object};
 use crate::times::Times;
 use crate::{protection, report};
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::Endpoint;
-use quorumlock::protocol::error_reply::{ErrorReply, Subject};
 use quorumlock::{Cause, Credentials, NodeState, NodeStatus, NodeTarget, RestartPolicy};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -45,8 +45,8 @@ pub(super) struct Examination {
     facts: Vec<(&'static str, String)>,
     /// Round trips.
     times: Times,
-    /// Whether it is known to write nothing to disk.
-    pub(super) is_volatile: bool,
+    /// What of the server the guarantee depends on.
+    pub(super) risks: Risks,
 }
 
 /// How many replies to what locks asked the node were too late.
@@ -102,7 +102,12 @@ fn unreachable(trouble: &Trouble) -> Finding {
 
 impl Examination {
     pub(super) fn can_vote(&self) -> bool {
-        self.findings.iter().all(|finding| !finding.is_fault)
+        self.findings.iter().all(|finding| !finding.is_fault())
+    }
+
+    /// Whether something endangers locks. What cannot be verified does not.
+    pub(super) fn has_warnings(&self) -> bool {
+        self.findings.iter().any(|finding| !finding.is_note())
     }
 
     fn look_at_server(
@@ -111,73 +116,16 @@ impl Examination {
         endpoint: &Endpoint,
         plan: &Plan,
     ) -> Result<(), Trouble> {
-        let info = self.info(connection, endpoint)?;
-        let settings = Settings::read(connection)?;
-        self.findings
-            .extend(server_findings(&info, &settings, plan));
-        if info.is_empty() {
-            return Ok(());
-        }
-        let is_saved = settings
-            .save
-            .as_deref()
-            .is_none_or(|points| !points.is_empty());
-        self.is_volatile = !is_saved
-            && info
-                .get("aof_enabled")
-                .is_some_and(|enabled| enabled == "0");
-        self.run_id = info.get("run_id").cloned();
-        let of = |name: &str| info.get(name).cloned().unwrap_or_default();
-        let version = match info.get("valkey_version") {
-            Some(version) => format!("Valkey {version}"),
-            None => format!("Redis {}", of("redis_version")),
-        };
-        let uptime = Duration::from_secs(of("uptime_in_seconds").parse().unwrap_or_default());
-        let persistence = match (of("aof_enabled").as_str(), settings.appendfsync.as_deref()) {
-            ("1", fsync) => format!("appends to disk, fsync {}", fsync.unwrap_or("unknown")),
-            _ => "appends nothing to disk".to_owned(),
-        };
-        self.facts.extend([
-            ("server", version),
-            ("role", of("role")),
-            ("run_id", of("run_id").chars().take(8).collect()),
-            ("uptime", Human(uptime).to_string()),
-            ("persistence", persistence),
-        ]);
+        let server = Server::read(connection)?;
+        self.findings.extend(server.findings(Declared {
+            is_durable: endpoint.durable().unwrap_or(plan.is_declared_durable),
+            policy: plan.policy,
+            user: user(endpoint),
+        }));
+        self.risks = server.risks();
+        self.run_id = server.run_id();
+        self.facts = server.facts();
         Ok(())
-    }
-
-    /// What `INFO` shows; nothing where the server withholds it.
-    fn info(
-        &mut self,
-        connection: &mut Connection,
-        endpoint: &Endpoint,
-    ) -> Result<BTreeMap<String, String>, Trouble> {
-        let (why, remedy) = match connection.ask(&[b"INFO"])? {
-            Value::Error(ErrorReply {
-                subject: Subject::Denied(_),
-                ..
-            }) => (
-                "the user may not run INFO",
-                format!("ACL SETUSER {} +info", user(endpoint)),
-            ),
-            Value::Error(ErrorReply {
-                subject: Subject::UnknownCommand,
-                ..
-            }) => (
-                "the server does not know INFO",
-                "name the command as it was".to_owned(),
-            ),
-            Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),
-            reply => return Ok(parse_info(&reply.text().unwrap_or_default())),
-        };
-        let what = "version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen";
-        self.findings.push(Finding::warning(
-            "no-info",
-            format!("{why}: {what}"),
-            remedy,
-        ));
-        Ok(BTreeMap::new())
     }
 
     fn look_at_rights(
@@ -203,9 +151,9 @@ impl Examination {
             let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
             self.findings.push(
                 if missing.is_locking_denied && purpose == Purpose::Locking {
-                    Finding::fault("acl", "the user cannot lock here", remedy)
+                    Finding::fault("acl", "the user cannot lock here", &remedy)
                 } else {
-                    Finding::warning("acl", purpose.lack(), remedy)
+                    Finding::warning("acl", purpose.lack(), &remedy)
                 },
             );
         }
@@ -276,14 +224,14 @@ impl Examination {
         self.findings.push(Finding::warning(
             mismatch.kind(),
             mismatch.to_string(),
-            remedy,
+            &remedy,
         ));
     }
 
     pub(super) fn show(&self, status: &NodeStatus, plan: &Plan) {
         let word = match () {
             () if !self.can_vote() => "does not vote",
-            () if !self.findings.is_empty() => "votes, with warnings",
+            () if self.has_warnings() => "votes, with warnings",
             () => "fine",
         };
         report::line(format_args!("{}: {word}", self.address));
@@ -383,133 +331,4 @@ pub(super) fn user(endpoint: &Endpoint) -> &str {
         .and_then(Credentials::user_name)
         .or(endpoint.user())
         .unwrap_or("default")
-}
-
-/// Settings of the server that `INFO` does not show. None of what the user may not read.
-#[derive(Default)]
-struct Settings {
-    appendfsync: Option<String>,
-    save: Option<String>,
-    stop_writes: Option<String>,
-}
-
-impl Settings {
-    fn read(connection: &mut Connection) -> Result<Settings, Trouble> {
-        let mut value = |name: &[u8]| -> Result<Option<String>, Trouble> {
-            let reply = connection.ask(&[b"CONFIG", b"GET", name])?;
-            Ok(reply
-                .array()
-                .and_then(|pair| pair.get(1).and_then(Value::text)))
-        };
-        let appendfsync = value(b"appendfsync")?;
-        let save = value(b"save")?;
-        Ok(Settings {
-            appendfsync,
-            save,
-            stop_writes: value(b"stop-writes-on-bgsave-error")?,
-        })
-    }
-}
-
-/// What the server reports of itself that endangers locks.
-fn server_findings(
-    info: &BTreeMap<String, String>,
-    settings: &Settings,
-    plan: &Plan,
-) -> Vec<Finding> {
-    let of = |name: &str| info.get(name).map_or("", String::as_str);
-    let mut findings = Vec::new();
-    if of("role") == "slave" {
-        findings.push(Finding::fault(
-            "replica",
-            "it is a replica",
-            "name a master",
-        ));
-    }
-    if of("cluster_enabled") == "1" || of("redis_mode") == "cluster" {
-        findings.push(Finding::fault(
-            "cluster",
-            "it is a member of a cluster",
-            "name an independent master",
-        ));
-    }
-    if of("loading") == "1" {
-        findings.push(Finding::fault("loading", "it loads its data", "wait"));
-    }
-    if of("maxmemory").parse::<u64>().is_ok_and(|limit| limit > 0)
-        && of("maxmemory_policy") != "noeviction"
-    {
-        let what = format!(
-            "it may evict the key of a held lock ({})",
-            of("maxmemory_policy")
-        );
-        findings.push(Finding::warning(
-            "eviction",
-            what,
-            "CONFIG SET maxmemory-policy noeviction",
-        ));
-    }
-    let stops_writes = settings.stop_writes.as_deref() == Some("yes");
-    if let Some(points) = settings
-        .save
-        .as_deref()
-        .filter(|points| !points.is_empty() && stops_writes)
-    {
-        let what = format!("it saves ({points}), and refuses locks when a save has failed");
-        findings.push(Finding::warning(
-            "save-points",
-            what,
-            "CONFIG SET save \"\", or stop-writes-on-bgsave-error no",
-        ));
-    }
-    if of("rdb_last_bgsave_status") == "err" && stops_writes {
-        findings.push(Finding::warning(
-            "save-failed",
-            "its last save failed",
-            "check its disk",
-        ));
-    }
-    if of("connected_slaves")
-        .parse::<u64>()
-        .is_ok_and(|replicas| replicas > 0)
-    {
-        let what = format!(
-            "it has replicas ({}): one that is promoted forgets locks",
-            of("connected_slaves")
-        );
-        findings.push(Finding::warning(
-            "replicas",
-            what,
-            "do not promote them, or detach them",
-        ));
-    }
-    let is_durable = of("aof_enabled") == "1"
-        && settings
-            .appendfsync
-            .as_deref()
-            .is_none_or(|when| when == "always");
-    if plan.is_declared_durable && !is_durable && !info.is_empty() {
-        let what = "it is declared durable, and does not write each change to disk";
-        findings.push(Finding::warning(
-            "not-durable",
-            what,
-            "appendonly yes and appendfsync always",
-        ));
-    }
-    findings
-}
-
-fn parse_info(text: &str) -> BTreeMap<String, String> {
-    let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs
-        .map(|(name, value)| {
-            (
-                name.to_owned(),
-                value
-                    .chars()
-                    .filter(|letter| !letter.is_control())
-                    .collect(),
-            )
-        })
-        .collect()
 }

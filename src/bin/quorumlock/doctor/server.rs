@@ -1,0 +1,452 @@
+//! What a server reports about itself, and what of it endangers locks.
+
+use super::cluster;
+use super::findings::Finding;
+use super::guarantee::Risks;
+use crate::connection::{Connection, Trouble, Value};
+use quorumlock::RestartPolicy;
+use quorumlock::algorithm::time::Human;
+use quorumlock::protocol::error_reply::Subject;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Settings that `INFO` does not show.
+const SETTINGS: [&str; 5] = [
+    "appendfsync",
+    "no-appendfsync-on-rewrite",
+    "save",
+    "stop-writes-on-bgsave-error",
+    "min-replicas-to-write",
+];
+/// Fields of `INFO` that the guarantee depends on.
+const NEEDED: [&str; 2] = ["run_id", "maxmemory_policy"];
+/// How many seconds ago a replica may have confirmed what it has received. It does so each second.
+const LONGEST_LAG: u64 = 2;
+
+/// What a server has reported.
+#[derive(Default)]
+pub(super) struct Server {
+    info: BTreeMap<String, String>,
+    /// Why it has no `INFO`.
+    no_info: Option<Withheld>,
+    /// None of what it does not show.
+    settings: BTreeMap<String, String>,
+    /// Why it has no settings.
+    no_settings: Option<Withheld>,
+    cluster: Cluster,
+}
+
+/// What the program has declared about a node, and the user that it is examined by.
+#[derive(Clone, Copy)]
+pub(super) struct Declared<'d> {
+    pub(super) is_durable: bool,
+    pub(super) policy: RestartPolicy,
+    pub(super) user: &'d str,
+}
+
+/// Why a server does not reply to a command that no lock needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Withheld {
+    Denied,
+    Unknown,
+}
+
+/// The cluster of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cluster {
+    #[default]
+    None,
+    /// So many shards serve all slots; none if not all slots are served.
+    Shards(Option<usize>),
+    Withheld,
+}
+
+impl Withheld {
+    fn of(reply: &Value) -> Option<Withheld> {
+        match reply {
+            Value::Error(refusal) => match refusal.subject {
+                Subject::Denied(_) => Some(Withheld::Denied),
+                Subject::UnknownCommand => Some(Withheld::Unknown),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn text(self, command: &str) -> String {
+        match self {
+            Withheld::Denied => format!("the user may not run {command}"),
+            Withheld::Unknown => format!("the server does not know {command}"),
+        }
+    }
+}
+
+impl Server {
+    /// Asks the server for it.
+    pub(super) fn read(connection: &mut Connection) -> Result<Server, Trouble> {
+        let mut server = Server::default();
+        let reply = connection.ask(&[b"INFO"])?;
+        server.no_info = Withheld::of(&reply);
+        if server.no_info.is_none() {
+            let text = reply.accepted("INFO")?.text().unwrap_or_default();
+            server.info = parse_info(&text);
+        }
+        for name in SETTINGS {
+            let reply = connection.ask(&[b"CONFIG", b"GET", name.as_bytes()])?;
+            server.no_settings = server.no_settings.or(Withheld::of(&reply));
+            let pair = reply.array().unwrap_or_default();
+            if let Some(value) = pair.get(1).and_then(Value::text) {
+                server.settings.insert(name.to_owned(), value);
+            }
+        }
+        if server.is_cluster() {
+            let reply = connection.ask(&[b"CLUSTER", b"SLOTS"])?;
+            server.cluster = match Withheld::of(&reply) {
+                Some(_) => Cluster::Withheld,
+                None => Cluster::Shards(cluster::shards(reply)),
+            };
+        }
+        Ok(server)
+    }
+
+    /// A field of `INFO`; empty if it is not shown. Inlined, it would make the program larger.
+    #[inline(never)]
+    fn field(&self, name: &str) -> &str {
+        self.info.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.field(name).parse().ok()
+    }
+
+    #[inline(never)]
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    fn is_cluster(&self) -> bool {
+        self.field("cluster_enabled") == "1"
+            || [self.field("redis_mode"), self.field("server_mode")].contains(&"cluster")
+    }
+
+    fn has_replicas(&self) -> bool {
+        self.number("connected_slaves")
+            .is_some_and(|replicas| replicas > 0)
+    }
+
+    /// The setting by which it writes its append-only file later than before each reply.
+    fn late_fsync(&self) -> Option<String> {
+        let setting = |name| Some(format!("{name} {}", self.setting(name)?));
+        let late = [
+            ("appendfsync", "always"),
+            ("no-appendfsync-on-rewrite", "no"),
+        ];
+        late.into_iter()
+            .find(|(name, sound)| self.setting(name).is_some_and(|value| value != *sound))
+            .and_then(|(name, _)| setting(name))
+    }
+
+    pub(super) fn run_id(&self) -> Option<String> {
+        self.info.get("run_id").cloned()
+    }
+
+    /// What of it the guarantee depends on.
+    pub(super) fn risks(&self) -> Risks {
+        let is_saved = self.setting("save").is_none_or(|points| !points.is_empty());
+        Risks {
+            is_volatile: !is_saved && self.field("aof_enabled") == "0",
+            is_withheld: NEEDED.iter().any(|name| self.field(name).is_empty()),
+            has_replicas: self.has_replicas(),
+            late_fsync: self.late_fsync(),
+        }
+    }
+
+    /// Facts for the reader: names and values. None where the server has no `INFO`.
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+        if self.info.is_empty() {
+            return Vec::new();
+        }
+        let version = match self.info.get("valkey_version") {
+            Some(version) => format!("Valkey {version}"),
+            None => format!("Redis {}", self.field("redis_version")),
+        };
+        let uptime = Duration::from_secs(self.number("uptime_in_seconds").unwrap_or_default());
+        let persistence = if self.field("aof_enabled") == "1" {
+            let fsync = self.setting("appendfsync").unwrap_or("unknown");
+            format!("appends to disk, fsync {fsync}")
+        } else {
+            "appends nothing to disk".to_owned()
+        };
+        vec![
+            ("server", version),
+            ("role", self.field("role").to_owned()),
+            ("run_id", self.field("run_id").chars().take(8).collect()),
+            ("uptime", Human(uptime).to_string()),
+            ("persistence", persistence),
+        ]
+    }
+
+    /// What endangers locks, and what cannot be verified.
+    pub(super) fn findings(&self, declared: Declared<'_>) -> Vec<Finding> {
+        let findings = [
+            self.info_finding(declared.user),
+            self.settings_finding(),
+            self.role_finding(),
+            self.cluster_finding(declared),
+            self.eviction_finding(),
+            self.save_points_finding(),
+            self.failed_save_finding(),
+            self.replicas_finding(declared),
+            self.needed_replicas_finding(),
+            self.durability_finding(declared),
+        ];
+        findings.into_iter().flatten().collect()
+    }
+
+    fn info_finding(&self, user: &str) -> Option<Finding> {
+        let why = self.no_info?;
+        let what = format!(
+            "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
+            why.text("INFO")
+        );
+        let remedy = match why {
+            Withheld::Denied => format!("ACL SETUSER {user} +info"),
+            Withheld::Unknown => "name the command as it was".to_owned(),
+        };
+        Some(Finding::warning("no-info", what, &remedy))
+    }
+
+    /// No lock needs the settings, and services withhold them.
+    fn settings_finding(&self) -> Option<Finding> {
+        let why = self.no_settings?.text("CONFIG");
+        let what = "appendfsync, save points and min-replicas-to-write are not seen";
+        Some(Finding::note("no-config", format!("{why}: {what}"), ""))
+    }
+
+    fn role_finding(&self) -> Option<Finding> {
+        if self.field("role") == "slave" {
+            return Some(Finding::fault(
+                "replica",
+                "it is a replica",
+                "name a master",
+            ));
+        }
+        let is_loading = self.field("loading") == "1";
+        is_loading.then(|| Finding::fault("loading", "it loads its data", "wait"))
+    }
+
+    fn cluster_finding(&self, declared: Declared<'_>) -> Option<Finding> {
+        let (what, remedy) = match self.cluster {
+            Cluster::None => return None,
+            Cluster::Shards(Some(1)) => {
+                let what = if declared.is_durable {
+                    "it runs in cluster mode, with one shard; it is declared durable, so a fail-over must lose nothing"
+                } else {
+                    "it runs in cluster mode, with one shard: a fail-over to a replica may lose locks"
+                };
+                return Some(Finding::note("cluster", what, ""));
+            }
+            Cluster::Shards(Some(count)) => (
+                format!(
+                    "its cluster has {count} shards: one of them has a key, so they are no independent masters"
+                ),
+                "name nodes of which each is a cluster with one shard, or no cluster".to_owned(),
+            ),
+            Cluster::Shards(None) => (
+                "its cluster does not serve all slots".to_owned(),
+                "let one shard serve them, or name an independent master".to_owned(),
+            ),
+            Cluster::Withheld => (
+                "it is a member of a cluster, and does not show its shards".to_owned(),
+                format!("ACL SETUSER {} +cluster|slots", declared.user),
+            ),
+        };
+        Some(Finding::fault("cluster", what, &remedy))
+    }
+
+    fn eviction_finding(&self) -> Option<Finding> {
+        let policy = self.field("maxmemory_policy");
+        let is_limited = self.number("maxmemory").is_some_and(|limit| limit > 0);
+        (is_limited && policy != "noeviction").then(|| {
+            let what = format!(
+                "it may evict the key of a held lock ({policy}) when its memory is full, and vote for another client"
+            );
+            Finding::warning("eviction", what, "CONFIG SET maxmemory-policy noeviction")
+        })
+    }
+
+    fn stops_writes(&self) -> bool {
+        self.setting("stop-writes-on-bgsave-error") == Some("yes")
+    }
+
+    fn save_points_finding(&self) -> Option<Finding> {
+        let points = self.setting("save").filter(|points| !points.is_empty())?;
+        self.stops_writes().then(|| {
+            let what = format!("it saves ({points}), and refuses locks when a save has failed");
+            let remedy = "CONFIG SET save \"\", or stop-writes-on-bgsave-error no";
+            Finding::warning("save-points", what, remedy)
+        })
+    }
+
+    fn failed_save_finding(&self) -> Option<Finding> {
+        let has_failed = self.field("rdb_last_bgsave_status") == "err";
+        (has_failed && self.stops_writes())
+            .then(|| Finding::warning("save-failed", "its last save failed", "check its disk"))
+    }
+
+    fn replicas_finding(&self, declared: Declared<'_>) -> Option<Finding> {
+        if !self.has_replicas() {
+            return None;
+        }
+        let (vote, remedy) = if declared.is_durable {
+            let remedy = "declare it durable only if a fail-over loses nothing";
+            ("votes at once, as declared durable", remedy)
+        } else {
+            let vote = match declared.policy {
+                RestartPolicy::Off => "votes at once, by restart policy off",
+                _ => "does not vote for max_ttl",
+            };
+            (vote, "do not promote them, or detach them")
+        };
+        let what = format!(
+            "it has replicas ({}{}): one that is promoted lacks the locks that it has not received, and {vote}",
+            self.field("connected_slaves"),
+            self.lag()
+        );
+        Some(Finding::warning("replicas", what, remedy))
+    }
+
+    /// How many replicas lag, and how far.
+    fn lag(&self) -> String {
+        let offset = self.number("master_repl_offset").unwrap_or_default();
+        let (mut unsynchronised, mut silent, mut seconds, mut bytes) = (0, 0, 0, 0);
+        for (name, line) in &self.info {
+            let index = name.strip_prefix("slave");
+            if index.is_none_or(|index| index.parse::<u32>().is_err()) {
+                continue;
+            }
+            let field = |name| line.split(',').find_map(|field| field.strip_prefix(name));
+            let number = |name| {
+                field(name)
+                    .and_then(|value| value.parse().ok())
+                    .unwrap_or(0_u64)
+            };
+            let lag = number("lag=");
+            if field("state=") != Some("online") {
+                unsynchronised += 1;
+            } else if lag > LONGEST_LAG {
+                silent += 1;
+                seconds = lag.max(seconds);
+                bytes = offset.saturating_sub(number("offset=")).max(bytes);
+            }
+        }
+        let mut text = String::new();
+        if unsynchronised > 0 {
+            text += &format!(", {unsynchronised} not in sync");
+        }
+        if silent > 0 {
+            text += &format!(", {silent} silent for up to {seconds} s and {bytes} bytes behind");
+        }
+        text
+    }
+
+    /// Whether it refuses writes for want of replicas. It does not wait for them in any case.
+    fn needed_replicas_finding(&self) -> Option<Finding> {
+        // Shown where the setting is on.
+        let present = self.number("min_slaves_good_slaves")?;
+        let needed = self.setting("min-replicas-to-write");
+        let needed: u64 = needed.and_then(|count| count.parse().ok()).unwrap_or(1);
+        let remedy = "CONFIG SET min-replicas-to-write 0";
+        Some(if present < needed {
+            let what = format!(
+                "it refuses locks: {present} of {needed} replicas are in time (min-replicas-to-write)"
+            );
+            Finding::fault("min-replicas", what, remedy)
+        } else {
+            let what = format!(
+                "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits \
+                 for none"
+            );
+            Finding::warning("min-replicas", what, remedy)
+        })
+    }
+
+    fn durability_finding(&self, declared: Declared<'_>) -> Option<Finding> {
+        if !declared.is_durable {
+            return None;
+        }
+        let what = match (self.field("aof_enabled"), self.late_fsync()) {
+            ("0", _) => {
+                "it is declared durable, and appends nothing to disk: the declaration is ignored"
+                    .to_owned()
+            }
+            (_, Some(setting)) => format!(
+                "it is declared durable, and does not write each change to disk ({setting}): it votes at once after a \
+                 crash"
+            ),
+            ("1", None) if self.setting("appendfsync").is_some() => return None,
+            _ => {
+                let what = "it is declared durable, and does not show whether it keeps each change";
+                return Some(Finding::note("durability", what, ""));
+            }
+        };
+        let remedy = "appendonly yes and appendfsync always, or do not declare it durable";
+        Some(Finding::warning("not-durable", what, remedy))
+    }
+}
+
+fn parse_info(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs
+        .map(|(name, value)| {
+            (
+                name.to_owned(),
+                value
+                    .chars()
+                    .filter(|letter| !letter.is_control())
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_that_do_not_confirm_lag_and_no_count_is_trusted() {
+        let lag = |lines: &str| {
+            let info = parse_info(&format!("connected_slaves:18446744073709551615\n{lines}"));
+            Server {
+                info,
+                ..Server::default()
+            }
+            .lag()
+        };
+        let online = "slave0:ip=::1,port=1,state=online,offset=90,lag=1";
+        assert_eq!(lag(online), "");
+        let late = "slave1:ip=::1,port=2,state=online,offset=60,lag=7";
+        let new = "slave2:ip=::1,port=3,state=wait_bgsave,offset=0,lag=0";
+        assert_eq!(
+            lag(&format!("master_repl_offset:100\n{online}\n{late}\n{new}")),
+            ", 1 not in sync, 1 silent for up to 7 s and 40 bytes behind"
+        );
+        assert_eq!(lag("slave_priority:1\nslave0:"), ", 1 not in sync");
+    }
+
+    #[test]
+    fn a_server_that_shows_a_part_withholds_the_rest() {
+        let is_withheld = |text: &str| {
+            let info = parse_info(text);
+            Server {
+                info,
+                ..Server::default()
+            }
+            .risks()
+            .is_withheld
+        };
+        assert!(is_withheld("") && is_withheld("run_id:a") && is_withheld("maxmemory_policy:a"));
+        assert!(!is_withheld("run_id:a\nmaxmemory_policy:a"));
+    }
+}
