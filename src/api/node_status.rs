@@ -31,11 +31,11 @@ pub enum NodeState {
         /// How long it still lasts, unless the node is restarted again.
         remaining: Duration,
     },
-    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same
-    /// server as another node; or it answered the last attempt with an error that does not pass by
-    /// itself, such as out of memory, no permission or too few replicas. It is tried again, in case
-    /// that changes. An error that passes, as while a script runs for long, is
-    /// [`Down`](NodeState::Down).
+    /// It answers, and does not vote: a replica, one of several shards of a cluster, a wrong
+    /// password, the same server as another node; or it answered the last attempt with an error
+    /// that does not pass by itself, such as out of memory, no permission or too few replicas. It
+    /// is tried again, in case that changes. An error that passes, as while a script runs for long,
+    /// is [`Down`](NodeState::Down).
     Rejected(Cause),
     /// No connection has been tried. Connections are made when the first lock is taken.
     Unknown,

@@ -13,6 +13,7 @@ use crate::os::stream::{Stream, cause_of};
 use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
+use crate::protocol::moved::NamedMaster;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -54,6 +55,21 @@ impl NodeTarget {
     /// Where the node is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// The same node, at the master that one of its servers has named.
+    #[must_use]
+    pub fn at(&self, master: &NamedMaster) -> NodeTarget {
+        let endpoint = self.endpoint.clone().at(master);
+        let transport = match endpoint.address() {
+            Address::Tcp(host, _) if endpoint.server_name().is_none() => self.transport.named(host),
+            _ => self.transport.clone(),
+        };
+        NodeTarget {
+            endpoint,
+            transport,
+            provider: self.provider.clone(),
+        }
     }
 
     /// What to log in with, if anything: what the URL contains, or what the provider returns now.

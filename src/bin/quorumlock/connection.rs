@@ -6,6 +6,7 @@
 
 use quorumlock::fault::Fault;
 use quorumlock::protocol::error_reply::ErrorReply;
+use quorumlock::protocol::moved::NamedMaster;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
@@ -92,14 +93,31 @@ impl Value {
 pub(crate) struct Connection {
     stream: NodeStream,
     buffer: Vec<u8>,
+    /// The master that the last error has named.
+    moved: Option<NamedMaster>,
 }
 
 impl Connection {
-    /// Connects and logs in.
+    /// Connects and logs in: where a replica in cluster mode names the master of its shard, there.
     pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
+        let mut connection = Connection::log_in_at(target)?;
+        // No lock needs this key; any would do.
+        connection.ask(&[b"GET", b"quorumlock-node:"])?;
+        let Some(master) = connection.moved.take() else {
+            return Ok(connection);
+        };
+        let cluster = connection.ask(&[b"CLUSTER", b"INFO"])?.text();
+        if cluster.is_some_and(|text| text.contains("cluster_size:1\r\n")) {
+            connection = Connection::log_in_at(&target.at(&master))?;
+        }
+        Ok(connection)
+    }
+
+    fn log_in_at(target: &NodeTarget) -> Result<Connection, Trouble> {
         let mut connection = Connection {
             stream: target.connect(TIMEOUT)?,
             buffer: Vec::new(),
+            moved: None,
         };
         let handshake = target.endpoint().handshake();
         let credentials = target
@@ -164,6 +182,8 @@ impl Connection {
             let parsed = parse(&self.buffer, DEEPEST)
                 .map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
             if let Some((value, length)) = parsed {
+                let error = self.buffer[..length].strip_prefix(b"-");
+                self.moved = error.and_then(|text| NamedMaster::read(text.trim_ascii_end()));
                 self.buffer.drain(..length);
                 return Ok(value);
             }

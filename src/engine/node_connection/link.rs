@@ -120,7 +120,7 @@ impl Link {
         self.resolved(now)
     }
 
-    /// Whether connections lead to a master that was named, and not to where the URL says.
+    /// Whether connections lead to a master that was named, and not to the address of the URL.
     pub(super) fn is_redirected(&self) -> bool {
         self.master.is_some()
     }
@@ -141,7 +141,7 @@ impl Link {
         self.master.as_ref().filter(|_| is_new)
     }
 
-    /// Lets connections lead there, or to where the URL says. What was looked up is another
+    /// Lets connections lead there, or to the address of the URL. What was looked up is another
     /// server's.
     fn lead_to(&mut self, master: Option<NamedMaster>) {
         self.master = master;

@@ -15,6 +15,7 @@
 use crate::protocol::credentials::Credentials;
 use crate::protocol::handshake::Handshake;
 use crate::protocol::host::is_host;
+use crate::protocol::moved::NamedMaster;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -112,6 +113,18 @@ impl Endpoint {
     /// Where to connect to.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The same at the address of this master.
+    #[must_use]
+    pub fn at(mut self, master: &NamedMaster) -> Endpoint {
+        if let Address::Tcp(host, port) = &mut self.address {
+            *port = master.port;
+            if !master.host.is_empty() {
+                host.clone_from(&master.host);
+            }
+        }
+        self
     }
 
     /// Whether to connect by TLS.

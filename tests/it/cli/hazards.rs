@@ -2,9 +2,11 @@
 //! or withhold what they are. It names that, and states what holds then.
 
 use super::deployment::{Deployment, Ended, run};
+use crate::clients::client;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use crate::support::shard::{Shard, meet, own, serves};
 use std::time::Duration;
 
 /// How long servers may take to see each other.
@@ -282,36 +284,20 @@ fn a_cluster_with_one_shard_is_a_node_and_one_with_two_is_none() {
         &[slotless, "locks work: 2 of 3 nodes vote"],
     );
 
-    let assign = |server: &Server, slots: std::ops::Range<u32>| {
-        let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
-        let words = ["CLUSTER", "ADDSLOTS"].into_iter();
-        let words: Vec<&str> = words.chain(slots.iter().map(String::as_str)).collect();
-        accepts(server, &words);
-    };
-    let is_ok = |server: &Server| {
-        let Answer::Text(text) = server.command(&["CLUSTER", "INFO"]).unwrap() else {
-            return false;
-        };
-        text.contains("cluster_state:ok")
-    };
-    let single = &deployment.servers[2];
-    assign(single, 0..16_384);
-    assert!(eventually(PATIENCE, || is_ok(single)));
+    let mut shard = Shard::start(&Server::plan(), 0);
+    let deployment = with(shard.servers.remove(0));
     let one = "note: cluster: it runs in cluster mode, with one shard: a fail-over to a replica may lose locks\n";
-    let found = doctor(&deployment, &[]);
-    let is_accepted = found.out.contains(one) && !found.out.contains("fault: cluster");
-    assert!(is_accepted, "{}", found.all());
+    finds(&deployment, &[], 0, &[one]);
     let declared = "note: cluster: it runs in cluster mode, with one shard; it is declared durable, so a fail-over \
                     must lose nothing\n";
     assert!(doctor(&deployment, &["--durable"]).out.contains(declared));
 
-    let (first, second) = (member(), member());
-    assign(&first, 0..8_192);
-    assign(&second, 8_192..16_384);
-    let port = second.port().to_string();
-    accepts(&first, &["CLUSTER", "MEET", "127.0.0.1", &port]);
-    assert!(eventually(PATIENCE, || is_ok(&first) && is_ok(&second)));
-    let deployment = with(first);
+    let mut members = vec![member(), member()];
+    own(&members[0], 0..8_192);
+    own(&members[1], 8_192..16_384);
+    meet(&members[0], &members[1]);
+    serves(&members);
+    let deployment = with(members.swap_remove(0));
     let two = "fault: cluster: its cluster has 2 shards: one of them has a key, so they are no independent masters; \
                name nodes of which each is a cluster with one shard, or no cluster\n";
     finds(&deployment, &[], 1, &[two, "locks work: 2 of 3 nodes vote"]);
@@ -319,7 +305,35 @@ fn a_cluster_with_one_shard_is_a_node_and_one_with_two_is_none() {
         let user = ["ACL", "SETUSER", "default", "-cluster"];
         accepts(&deployment.servers[2], &user);
         let hidden = "fault: cluster: it is a member of a cluster, and does not show its shards; ACL SETUSER default \
-                      +cluster|slots\n";
+                      +cluster|info\n";
         finds(&deployment, &[], 1, &[hidden]);
     }
+}
+
+/// What the library is led to is examined, listed and shown.
+#[test]
+fn a_url_of_a_replica_leads_every_command_to_the_master_of_its_shard() {
+    let mut shard = Shard::start(&Server::plan(), 1);
+    let deployment = Deployment {
+        servers: vec![shard.servers.remove(1)],
+    };
+    let shown = "note: cluster: it runs in cluster mode, with one shard";
+    let found = doctor(&deployment, &[]);
+    assert!(
+        found.out.contains(shown) && !found.out.contains("fault:"),
+        "{}",
+        found.all()
+    );
+    let guard = client(&shard.servers[..1]).mutex("k").ttl(PATIENCE).lock();
+    for words in [["show", "k"].as_slice(), &["ls"]] {
+        let ended = run(deployment.tool(words));
+        assert!(
+            ended.code == Some(0) && ended.out.contains("k"),
+            "{}",
+            ended.all()
+        );
+    }
+    guard.unwrap().unlock().unwrap();
+    let ended = run(deployment.tool(&["run", "-n", "k", "--", "true"]));
+    assert_eq!(ended.code, Some(0), "{}", ended.all());
 }

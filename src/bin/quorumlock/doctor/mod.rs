@@ -1,15 +1,14 @@
 //! `doctor`: looks at each node as an operator would, takes a lock of a random name, and reports
 //! what is wrong.
 //!
-//! 1. Each node is examined on a thread of its own: [`node`], with what it reports ([`server`],
-//!    [`cluster`]), its clock ([`clock`]) and rights ([`rights`]).
+//! 1. Each node is examined on a thread of its own: [`node`], with what it reports ([`server`]),
+//!    its clock ([`clock`]) and rights ([`rights`]).
 //! 2. What only shows between nodes: one server behind two names, an address that two names share.
 //! 3. The library takes, extends, fences and releases a lock of all nodes: [`trial`].
 //! 4. What the deployment guarantees as it is: [`guarantee`].
 //! 5. The verdict, and its exit code: [`findings`].
 
 mod clock;
-mod cluster;
 mod findings;
 mod guarantee;
 mod node;

@@ -1,6 +1,5 @@
 //! What a server reports about itself, and what of it endangers locks.
 
-use super::cluster;
 use super::findings::Finding;
 use super::guarantee::Risks;
 use crate::connection::{Connection, Trouble, Value};
@@ -33,7 +32,8 @@ pub(super) struct Server {
     settings: BTreeMap<String, String>,
     /// Why it has no settings.
     no_settings: Option<Withheld>,
-    cluster: Cluster,
+    /// Whether it does not show its cluster.
+    hides_cluster: bool,
 }
 
 /// What the program has declared about a node, and the user that it is examined by.
@@ -49,16 +49,6 @@ pub(super) struct Declared<'d> {
 enum Withheld {
     Denied,
     Unknown,
-}
-
-/// The cluster of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Cluster {
-    #[default]
-    None,
-    /// So many shards serve all slots; none if not all slots are served.
-    Shards(Option<usize>),
-    Withheld,
 }
 
 impl Withheld {
@@ -100,11 +90,9 @@ impl Server {
             }
         }
         if server.is_cluster() {
-            let reply = connection.ask(&[b"CLUSTER", b"SLOTS"])?;
-            server.cluster = match Withheld::of(&reply) {
-                Some(_) => Cluster::Withheld,
-                None => Cluster::Shards(cluster::shards(reply)),
-            };
+            let reply = connection.ask(&[b"CLUSTER", b"INFO"])?.text();
+            server.hides_cluster = reply.is_none();
+            server.info.extend(parse_info(&reply.unwrap_or_default()));
         }
         Ok(server)
     }
@@ -236,9 +224,14 @@ impl Server {
     }
 
     fn cluster_finding(&self, declared: Declared<'_>) -> Option<Finding> {
-        let (what, remedy) = match self.cluster {
-            Cluster::None => return None,
-            Cluster::Shards(Some(1)) => {
+        let has_all_slots = self.number("cluster_slots_assigned") == Some(16_384);
+        let (what, remedy) = match self.number("cluster_size").unwrap_or(0) {
+            _ if !self.is_cluster() => return None,
+            _ if self.hides_cluster => (
+                "it is a member of a cluster, and does not show its shards".to_owned(),
+                format!("ACL SETUSER {} +cluster|info", declared.user),
+            ),
+            1 if has_all_slots => {
                 let what = if declared.is_durable {
                     "it runs in cluster mode, with one shard; it is declared durable, so a fail-over must lose nothing"
                 } else {
@@ -246,19 +239,15 @@ impl Server {
                 };
                 return Some(Finding::note("cluster", what, ""));
             }
-            Cluster::Shards(Some(count)) => (
+            count if has_all_slots => (
                 format!(
                     "its cluster has {count} shards: one of them has a key, so they are no independent masters"
                 ),
                 "name nodes of which each is a cluster with one shard, or no cluster".to_owned(),
             ),
-            Cluster::Shards(None) => (
+            _ => (
                 "its cluster does not serve all slots".to_owned(),
                 "let one shard serve them, or name an independent master".to_owned(),
-            ),
-            Cluster::Withheld => (
-                "it is a member of a cluster, and does not show its shards".to_owned(),
-                format!("ACL SETUSER {} +cluster|slots", declared.user),
             ),
         };
         Some(Finding::fault("cluster", what, &remedy))

@@ -46,7 +46,7 @@ fn what_was_asked_counts_once_the_cluster_is_known() {
     }
 }
 
-/// A release does not wait: whom it has woken is reported with its reply.
+/// A release does not wait: the calls that it has woken are reported with its reply.
 #[test]
 fn a_release_counts_at_once_and_a_lost_connection_leaves_the_rest_unanswered() {
     let mut session = asked("role:master", "+OK\r\n");
