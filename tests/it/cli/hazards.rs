@@ -7,6 +7,7 @@ use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::shard::{Shard, meet, own, serves};
+use quorumlock::ReleaseOutcome;
 use std::time::Duration;
 
 /// How long servers may take to see each other.
@@ -333,7 +334,7 @@ fn a_url_of_a_replica_leads_every_command_to_the_master_of_its_shard() {
             ended.all()
         );
     }
-    guard.unwrap().unlock().unwrap();
+    assert_eq!(guard.unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     let ended = run(deployment.tool(&["run", "-n", "k", "--", "true"]));
     assert_eq!(ended.code, Some(0), "{}", ended.all());
 }
