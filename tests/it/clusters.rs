@@ -2,6 +2,7 @@
 //! one of several shards is not.
 
 use crate::clients::{LONG_TTL, SOON, Seen, builder, causes, client, failure, long_lock, take};
+use crate::support::fake::{Fake, say};
 use crate::support::process::eventually;
 use crate::support::server::{Plan, Server, binaries};
 use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
@@ -11,7 +12,8 @@ use quorumlock::{
     Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, ReleaseOutcome,
     Watchdog,
 };
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -292,4 +294,40 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
         .mutex("k")
         .try_lock()
         .is_ok_and(|guard| guard.is_some())));
+}
+
+/// What a replica of one shard replies, which names the server at this port.
+fn naming(port: &Arc<AtomicU16>) -> Fake {
+    let port = Arc::clone(port);
+    Fake::on_command(move |command| {
+        let text = |text: &str| say(&format!("${}\r\n{text}\r\n", text.len()));
+        vec![match command[0].as_str() {
+            "INFO" => text("redis_mode:cluster\r\nrole:slave"),
+            "CLUSTER" => text("cluster_slots_assigned:16384\r\ncluster_size:1"),
+            "TIME" => say("*2\r\n$1\r\n9\r\n$1\r\n5\r\n"),
+            _ => say(&format!(
+                "-MOVED 1 127.0.0.1:{}\r\n",
+                port.load(Ordering::SeqCst)
+            )),
+        }]
+    })
+}
+
+/// Two that name each other are asked as seldom as any node that fails.
+#[test]
+fn servers_that_name_each_other_are_not_followed_for_ever() {
+    let ports = [(); 2].map(|()| Arc::new(AtomicU16::new(0)));
+    let fakes = [naming(&ports[1]), naming(&ports[0])];
+    for (fake, port) in fakes.iter().zip(&ports) {
+        port.store(fake.port(), Ordering::SeqCst);
+    }
+    let client = Redlock::builder().node(fakes[0].url()).build().unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        let error = failure(&client.mutex("k"));
+        assert_eq!(causes(&error)[0].2, Cause::NotMaster, "{error}");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let made: usize = fakes.iter().map(Fake::connections).sum();
+    assert!((2..=20).contains(&made), "{made} connections");
 }

@@ -175,8 +175,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "                    self.defer_abandoned(node, ticket, fault, is_asked_anew, now)",
-            "                    let _ = is_asked_anew;\n                    self.rounds.count(ticket, node, &Vote::Fault(fault));",
+            "Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_asked_anew, now),",
+            "Abandoned::Release => self.rounds.count(ticket, node, &Vote::Fault(fault)),",
         )],
     },
     Mutant {

@@ -189,3 +189,12 @@ fn a_certificate_that_has_expired_since_resumes_no_session() {
     // seen.
     assert_eq!(connected(HandshakeKind::Full), (false, expired));
 }
+
+/// A certificate for the host of the URL is none for a server that another one has named.
+#[test]
+fn a_server_that_was_named_needs_a_certificate_for_its_name() {
+    let node = Node::new();
+    let named = node.target.named("10.0.0.2");
+    assert_eq!(named.name, ServerName::try_from("10.0.0.2").unwrap());
+    assert_eq!(node.target.named("a..b").name, node.target.name);
+}

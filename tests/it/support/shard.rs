@@ -1,7 +1,7 @@
 //! A cluster of one shard: a master that owns all slots, and its replicas.
 
 use super::process::eventually;
-use super::server::{Answer, Plan, Server};
+use super::server::{Answer, Plan, Server, TLS_VARIABLE};
 use std::time::Duration;
 
 /// Far more than a cluster needs to agree, for machines that are busy.
@@ -19,8 +19,12 @@ pub(crate) struct Shard {
 impl Shard {
     /// A master with so many replicas, all by this plan.
     pub(crate) fn start(plan: &Plan, replicas: usize) -> Shard {
+        let mut plan = plan.clone().arguments(&CLUSTER);
+        if std::env::var_os(TLS_VARIABLE).is_some() {
+            plan = plan.arguments(&["--tls-cluster", "yes"]);
+        }
         let servers: Vec<_> = (0..=replicas)
-            .map(|_| plan.clone().arguments(&CLUSTER).start().unwrap())
+            .map(|_| plan.clone().start().unwrap())
             .collect();
         own(&servers[0], 0..16_384);
         let shard = Shard { servers, master: 0 };

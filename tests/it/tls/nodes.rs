@@ -120,6 +120,18 @@ fn hung_killed_and_late_ones() {
 }
 
 #[test]
+fn servers_of_a_shard_that_name_their_master() {
+    if !has_tls() {
+        return;
+    }
+    over_tls(&[
+        "clusters::a_url_of_a_replica",
+        "clusters::a_new_master_counts",
+        "clusters::a_lock_of_each_kind",
+    ]);
+}
+
+#[test]
 fn connections_that_break_stall_and_overflow() {
     if !has_tls() {
         return;
