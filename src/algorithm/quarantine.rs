@@ -121,7 +121,8 @@ enum Met {
     /// keys.
     Process(Option<RunId>, bool),
     /// A replica: what it knew is replaced by what its master knows, until it is a master again.
-    Replica,
+    /// And whether the process before it kept its keys, if there was one.
+    Replica(bool),
 }
 
 impl Quarantine {
@@ -161,14 +162,16 @@ impl Quarantine {
             (RestartPolicy::Off, _) => Duration::ZERO,
             // Declared to be without fail-over too; a restart from an append-only file changes the
             // history's names.
-            (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
+            (_, Met::Never | Met::Process(_, true) | Met::Replica(true)) if is_durable => {
+                Duration::ZERO
+            }
             _ if was_replica => self.term,
             (RestartPolicy::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
             (RestartPolicy::Strict, Met::Never) if id.is_some() => {
                 self.term.saturating_sub(process.uptime)
             }
             (_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,
-            (_, Met::Never | Met::Process(..) | Met::Replica) => self.term,
+            (_, Met::Never | Met::Process(..) | Met::Replica(_)) => self.term,
         };
         self.met = Met::Process(id, is_durable);
         self.replication = process.replication;
@@ -228,7 +231,10 @@ impl Quarantine {
     /// The node turns out to be a replica. What it reports when it is a master again is what its
     /// own master had sent to it.
     pub fn turn_replica(&mut self) {
-        self.met = Met::Replica;
+        self.met = Met::Replica(match self.met {
+            Met::Never => true,
+            Met::Process(_, keeps) | Met::Replica(keeps) => keeps,
+        });
     }
 
     /// Another server of its shard is the master. If the node was met, it was another process, or
@@ -316,7 +322,8 @@ mod tests {
     }
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as
-    /// what it is met then (`r` a replica, any other letter a master). Returns how many seconds of
+    /// what it is met then (`r` a replica, `m` one whose shard has another master, any other letter
+    /// a master). Returns how many seconds of
     /// quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
@@ -324,6 +331,7 @@ mod tests {
             let (tens, name) = word.split_at(word.len() - 1);
             let now = at(1000 + 10 * tens.parse::<u64>().unwrap());
             match name.chars().next().unwrap() {
+                'm' => quarantine.moved(),
                 'r' => quarantine.turn_replica(),
                 name => drop(quarantine.meet(&process(name, 9_999), now)),
             }
@@ -337,7 +345,7 @@ mod tests {
     #[test]
     fn a_changed_process_is_in_quarantine_for_the_whole_term_since_it_was_met() {
         use RestartPolicy::*;
-        let table: [(&str, RestartPolicy, &[u64]); 19] = [
+        let table: [(&str, RestartPolicy, &[u64]); 21] = [
             ("0a 1a 9a", Observed, &[0, 0, 0]),
             ("0a 1b", Observed, &[0, 60]),
             ("0a 1b 2b 6b 7b", Observed, &[0, 60, 50, 10, 0]),
@@ -357,6 +365,8 @@ mod tests {
             ("0a 1r 5a 6a", Observed, &[0, 0, 60, 50]),
             ("0r 5a", Observed, &[0, 60]),
             ("0a 1b 2r 3b 8b", Observed, &[0, 60, 50, 60, 10]),
+            ("0a 1m 2a", Observed, &[0, 0, 60]),
+            ("0m 1a", Observed, &[0, 0]),
             ("0a 1b 2- 3r 4a", Off, &[0, 0, 0, 0, 0]),
             ("0a 1a 2b 8b", Strict, &[0, 0, 60, 0]),
             ("0- 1- 8-", Strict, &[60, 60, 60]),
@@ -372,7 +382,7 @@ mod tests {
     /// one without.
     #[test]
     fn a_declared_node_counts_while_it_and_the_process_before_it_keep_their_keys() {
-        let table: [(&str, &[u64]); 8] = [
+        let table: [(&str, &[u64]); 12] = [
             ("a+ b+ c+", &[0, 0, 0]),
             ("a- b-", &[0, 60]),
             // What the first process granted is gone, whatever the second one keeps.
@@ -381,6 +391,11 @@ mod tests {
             ("a- b+ c+", &[0, 60, 60]),
             // Switched on in a running process.
             ("a- a+ b+", &[0, 0, 0]),
+            // A replica, or moved to another server, in between.
+            ("a+ r b+", &[0, 0, 0]),
+            ("a- r b+", &[0, 0, 60]),
+            ("a- m b+", &[0, 0, 60]),
+            ("r b+", &[0, 0]),
             // Not shown: the declaration is believed.
             ("a b c", &[0, 0, 0]),
             ("a b- c", &[0, 60, 60]),
@@ -388,6 +403,14 @@ mod tests {
         for (story, expected) in table {
             let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM).declared_durable();
             let left = story.split(' ').map(|word| {
+                match word {
+                    "m" => quarantine.moved(),
+                    "r" => quarantine.turn_replica(),
+                    _ => {}
+                }
+                if matches!(word, "m" | "r") {
+                    return quarantine.remaining(at(1000)).as_secs();
+                }
                 let mut server = process(word.chars().next().unwrap(), 0);
                 match &word[1..] {
                     "" => {}

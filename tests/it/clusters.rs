@@ -213,6 +213,22 @@ fn shards_fail_over_under_load() {
     });
 }
 
+/// What the server that was the master has not run, the new one is asked within the same call.
+#[test]
+fn a_held_lock_is_extended_and_released_at_the_new_master() {
+    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut shard = Shard::start(&durable, 1);
+    let client = builder([shard.master()]).durable(true).build().unwrap();
+    let guards = ["extended", "released"].map(|name| take(&long_lock(&client, name)));
+    shard.fail_over();
+    let [extended, released] = guards;
+    assert_eq!(released.unlock().unwrap(), ReleaseOutcome::Released);
+    shard.fail_over();
+    assert_eq!(extended.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(extended.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(shard.master().keys().unwrap(), [""; 0]);
+}
+
 /// A shard may lose locks in a fail-over: its votes do not count until `max_ttl` has passed.
 #[test]
 fn a_new_master_counts_when_all_earlier_locks_have_ended() {
