@@ -6,7 +6,8 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::{
-    Cause, Credentials, CredentialsError, ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog,
+    Builder, Cause, Credentials, CredentialsError, ErrorKind, Mutex, Redlock, ReleaseOutcome,
+    Watchdog,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -38,11 +39,11 @@ fn set_passwords(server: &Server, passwords: &[&str]) {
     server.command(&words).unwrap();
 }
 
-fn servers(password: &str) -> Option<Vec<Server>> {
+fn servers(count: usize, password: &str) -> Option<Vec<Server>> {
     if !crate::support::capable::has_users() {
         return None;
     }
-    let servers = Server::several(3).unwrap();
+    let servers = Server::several(count).unwrap();
     servers
         .iter()
         .for_each(|server| set_passwords(server, &[password]));
@@ -121,37 +122,31 @@ impl Drop for Ends<'_> {
     }
 }
 
-#[test]
-fn passwords_rotate_while_locks_are_held_and_taken() {
-    let Some(servers) = servers("p0") else { return };
-    let seconds =
-        std::env::var("QUORUMLOCK_ROTATION_SECONDS").map_or(4, |seconds| seconds.parse().unwrap());
-    let password = Arc::new(Cell::new("p0".to_owned()));
-    let calls = Arc::new(AtomicUsize::new(0));
+/// For how long credentials rotate.
+pub(crate) fn rotation(usually: u64) -> Duration {
+    let seconds = std::env::var("QUORUMLOCK_ROTATION_SECONDS");
+    Duration::from_secs(seconds.map_or(usually, |seconds| seconds.parse().unwrap()))
+}
+
+/// For locks that are held and taken by nodes whose credentials rotate.
+pub(crate) fn for_load(servers: &[Server]) -> Builder {
+    Redlock::builder()
+        .nodes(servers.iter().map(Server::url))
+        .ttl(Duration::from_secs(3))
+        .node_timeout(Duration::from_secs(1))
+}
+
+/// Eight threads take locks under watchdogs, and one lock is held, while `rotate` runs, which gets
+/// the number of locks that were taken. No call fails, and no lock is lost.
+pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
     let losses = Arc::new(Cell::new(Vec::new()));
-    let redlock = {
-        let password = Arc::clone(&password);
-        let calls = Arc::clone(&calls);
-        let losses = Arc::clone(&losses);
-        Redlock::builder()
-            .nodes(servers.iter().map(Server::url))
-            .ttl(Duration::from_secs(3))
-            .node_timeout(Duration::from_secs(1))
-            .credentials(move |_| {
-                calls.fetch_add(1, Ordering::Relaxed);
-                let password = password.lock().unwrap().clone();
-                Ok(Credentials::new(password)
-                    .user("app")
-                    .refresh_after(REFRESH))
-            })
-            .observer(move |event| {
-                if matches!(event, Event::Lost { .. } | Event::CredentialsFailed { .. }) {
-                    losses.lock().unwrap().push(event.to_string());
-                }
-            })
-            .build()
-            .unwrap()
+    let seen = Arc::clone(&losses);
+    let observer = move |event: &Event| {
+        if matches!(event, Event::Lost { .. }) {
+            seen.lock().unwrap().push(event.to_string());
+        }
     };
+    let redlock = builder.observer(observer).build().unwrap();
     let held = redlock
         .mutex("held")
         .watchdog(Watchdog::new())
@@ -174,10 +169,46 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
                 }
             });
         }
+        rotate(&pairs);
+    });
+    held.ensure(Duration::from_millis(1)).unwrap();
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(*losses.lock().unwrap(), Vec::<String>::new());
+}
+
+/// Waits until some more locks were taken.
+fn goes_on(pairs: &AtomicUsize) {
+    let before = pairs.load(Ordering::Relaxed);
+    assert!(eventually(LONG, || pairs.load(Ordering::Relaxed) > before + 8));
+}
+
+#[test]
+fn passwords_rotate_while_locks_are_held_and_taken() {
+    let Some(servers) = servers(5, "p0") else {
+        return;
+    };
+    let password = Arc::new(Cell::new("p0".to_owned()));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let events = Arc::new(Cell::new(Vec::new()));
+    let (now, count, seen) = (
+        Arc::clone(&password),
+        Arc::clone(&calls),
+        Arc::clone(&events),
+    );
+    let builder = for_load(&servers)
+        .credentials(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let password = now.lock().unwrap().clone();
+            Ok(Credentials::new(password)
+                .user("app")
+                .refresh_after(REFRESH))
+        })
+        .observer(move |event| seen.lock().unwrap().push(event.clone()));
+    under_load(builder, |pairs| {
         let begin = Instant::now();
         let mut old = "p0".to_owned();
         for generation in 1.. {
-            if begin.elapsed() >= Duration::from_secs(seconds) {
+            if begin.elapsed() >= rotation(4) {
                 break;
             }
             let new = format!("p{generation}");
@@ -190,15 +221,12 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
                 set_passwords(server, &[&new]);
                 // As a server does that ends the connections of a credential.
                 cut(server);
-                let before = pairs.load(Ordering::Relaxed);
-                assert!(eventually(LONG, || pairs.load(Ordering::Relaxed) > before + 8));
+                goes_on(pairs);
             }
             old = new;
         }
     });
-    held.ensure(Duration::from_millis(1)).unwrap();
-    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(*losses.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(failures(&events), Vec::<String>::new());
     let late = Redlock::builder()
         .nodes(servers.iter().map(Server::url))
         .credentials(|_| Ok(Credentials::new("p0").user("app")))
@@ -207,6 +235,49 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
     let error = late.mutex("held").try_lock().unwrap_err();
     let causes: Vec<Cause> = error.causes().iter().map(|fault| fault.cause()).collect();
     assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
+}
+
+/// A token lives for 2 s, or a 24th of the time, and a server cuts each connection after twice that:
+/// for 5 s and 10 s of two minutes.
+#[test]
+fn tokens_end_and_servers_cut_connections_while_locks_are_held_and_taken() {
+    let Some(servers) = servers(3, "t0") else {
+        return;
+    };
+    let total = rotation(12);
+    let life = (total / 24).max(Duration::from_secs(2));
+    // Each half of a life has a token, which is used while it lasts, and refused after the next one.
+    let half = life / 2;
+    let begin = Instant::now();
+    let half_at = move || begin.elapsed().as_nanos() / half.as_nanos();
+    let builder = for_load(&servers).credentials(move |_| {
+        let token = Credentials::new(format!("t{}", half_at())).user("app");
+        Ok(token.refresh_after(half / 4))
+    });
+    under_load(builder, |pairs| {
+        let cuts_in_a_life = servers.len() as u32 / 2 + 1;
+        let (mut known, mut cuts) = (0, 0);
+        while begin.elapsed() < total {
+            let now = half_at();
+            // The server knows the next one before it is issued.
+            if now >= known {
+                known = now + 1;
+                let tokens = [now.saturating_sub(1), now, now + 1].map(|half| format!("t{half}"));
+                let tokens = tokens.each_ref().map(String::as_str);
+                servers
+                    .iter()
+                    .for_each(|server| set_passwords(server, &tokens));
+            }
+            // One server after the other.
+            if begin.elapsed() >= life * cuts / cuts_in_a_life {
+                cut(&servers[cuts as usize % servers.len()]);
+                cuts += 1;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        goes_on(pairs);
+        assert!(known > 10 && cuts > 10, "{known} {cuts}");
+    });
 }
 
 #[test]
@@ -268,7 +339,7 @@ fn accepted_logins(server: &Server) -> usize {
 
 #[test]
 fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() {
-    let Some(servers) = servers("old") else {
+    let Some(servers) = servers(3, "old") else {
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
@@ -307,7 +378,7 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
 
 #[test]
 fn a_waiting_call_is_woken_after_a_rotation() {
-    let Some(servers) = servers("old") else {
+    let Some(servers) = servers(3, "old") else {
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
@@ -414,7 +485,7 @@ fn a_provider_that_blocks_for_one_node_delays_no_lock() {
 
 #[test]
 fn a_password_file_is_read_again() {
-    let Some(servers) = servers("one") else {
+    let Some(servers) = servers(3, "one") else {
         return;
     };
     let directory = servers[0].directory();

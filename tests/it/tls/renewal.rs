@@ -1,15 +1,18 @@
 //! Certificates in files that change while a client uses them.
 
 use super::certificates::{Authority, Particulars};
+use crate::credentials::{for_load, rotation, under_load};
 use crate::support::capable::has_tls;
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{Cause, Redlock};
 use std::fs;
+use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 const LONG: Duration = Duration::from_secs(20);
 /// Files are looked at once a second. On a busy machine a look may be late.
@@ -93,5 +96,79 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     assert!(
         told.iter().all(|event| !event.contains("hunter2")),
         "{told:?}"
+    );
+}
+
+/// A time as `openssl ca` takes it.
+fn stamp(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let shown = Command::new("date")
+        .args(["-u", "-d", &format!("@{}", seconds.as_secs())])
+        .arg("+%Y%m%d%H%M%SZ")
+        .output()
+        .unwrap();
+    String::from_utf8(shown.stdout).unwrap().trim().to_owned()
+}
+
+/// A certificate is valid for 6 s, or a sixth of the time: for 10 s of a minute.
+#[test]
+fn client_certificates_end_while_locks_are_held_and_taken() {
+    if !has_tls() {
+        return;
+    }
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default());
+    let servers: Vec<Server> = (0..5)
+        .map(|_| authority.plan("node").start().unwrap())
+        .collect();
+    let [certificate, key] = ["used.crt", "used.key"].map(|name| authority.path(name));
+    let total = rotation(9);
+    let life = (total / 6).max(Duration::from_secs(6));
+    let renew = || {
+        let now = SystemTime::now();
+        let [begin, end] = [now - Duration::from_secs(60), now + life].map(stamp);
+        let validity = Some((&*begin.leak(), &*end.leak()));
+        authority.issue(
+            "client",
+            Particulars {
+                validity,
+                ..Particulars::default()
+            },
+        );
+        fs::write(&key, authority.read("client.key")).unwrap();
+        fs::write(&certificate, authority.read("client.crt")).unwrap();
+    };
+    renew();
+    fs::copy(&certificate, authority.path("first.crt")).unwrap();
+    fs::copy(&key, authority.path("first.key")).unwrap();
+    let identity = authority.roots().identity_file(&certificate, &key);
+    under_load(for_load(&servers).tls(identity), |pairs| {
+        let begin = Instant::now();
+        let (mut renewals, mut cuts) = (0, 0);
+        while begin.elapsed() < total {
+            if begin.elapsed() >= life * renewals / 3 {
+                renew();
+                renewals += 1;
+            }
+            // One server after the other, each twice in a life.
+            if begin.elapsed() >= life * cuts / 10 {
+                let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+                servers[cuts as usize % servers.len()]
+                    .command(&kill)
+                    .unwrap();
+                cuts += 1;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(pairs.load(Ordering::Relaxed) > 100);
+    });
+    let ended = authority.roots();
+    let ended = ended.identity_file(authority.path("first.crt"), authority.path("first.key"));
+    let late = for_load(&servers).tls(ended).build().unwrap();
+    let refused = late.mutex("held").try_lock().unwrap_err();
+    let mut causes = refused.causes().iter().map(|fault| fault.cause());
+    assert!(
+        causes.all(|cause| matches!(cause, Cause::Tls(_))),
+        "{refused}"
     );
 }
