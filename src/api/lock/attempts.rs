@@ -412,7 +412,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     .watch(local, &record, validity, Some(extension), false)
             });
             let begun = record.t0.lease;
+            let link = self.account.span.link();
+            let span = lock.hold_span(local.key(), record.kind, link);
             let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl)
+                .shown_by(span)
                 .watched(watched);
             lock.keep(&held, || begun);
             held
@@ -430,6 +433,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             because: queue.map(|queue| queue.because()).unwrap_or_default(),
             has_waited: self.account.has_waited(),
         };
+        // Observers run after the wait.
+        self.account.end_span(None);
         client.report().acquired(local.key().title(), &won);
         self.account.is_reported = true;
         if let Some(held) = &held {

@@ -1,0 +1,221 @@
+//! The spans, as the crate `tracing` has them.
+
+use super::outcome::HoldOutcome;
+use crate::algorithm::kind::Kind;
+use crate::events::event::GaveUpReason;
+use crate::events::metrics::families::WAIT_OUTCOMES;
+use crate::events::report::isolated;
+use crate::os::fork::ForkEpoch;
+use crate::os::sync::{Mutex, is_in_callback, lock};
+use crate::protocol::lock_key::LockKey;
+use std::sync::Arc;
+use tracing::level_filters::LevelFilter;
+use tracing::span::Id;
+use tracing::{Level, Span, field, span};
+
+const TARGET: &str = "quorumlock::lock";
+/// The same for both: a subscriber that shows ordinary work shows both.
+const LEVEL: Level = Level::INFO;
+
+/// What a span follows from, if that is a span.
+pub(crate) struct SpanLink(Option<Id>);
+
+/// The span of one call for a lock. Dropped without an end, it closes without an outcome.
+pub(crate) struct WaitSpan(Option<OpenSpan>);
+
+/// The span of one hold. Of several ends the first one counts. If it is dropped without an end, so
+/// was the guard.
+pub(crate) struct HoldSpan {
+    open: Option<Arc<Mutex<Option<OpenSpan>>>>,
+    /// Returns how the hold has ended, if it has without a release.
+    loss: Option<Box<dyn Fn() -> Option<HoldOutcome> + Send + Sync>>,
+}
+
+/// A span that is not closed yet.
+struct OpenSpan {
+    /// None while it closes.
+    span: Option<Span>,
+    opened_in: ForkEpoch,
+}
+
+impl SpanLink {
+    pub(crate) const NONE: SpanLink = SpanLink(None);
+}
+
+impl WaitSpan {
+    /// A call of this thread begins.
+    pub(crate) fn begin<'n>(key: &LockKey, kind: Kind, name: impl FnOnce() -> &'n str) -> WaitSpan {
+        WaitSpan(OpenSpan::begin(|| {
+            span!(
+                target: TARGET,
+                LEVEL,
+                "quorumlock.wait",
+                lock.name = name(),
+                lock.kind = label_of_kind(kind, key),
+                attempts = field::Empty,
+                outcome = field::Empty,
+            )
+        }))
+    }
+
+    pub(crate) fn link(&self) -> SpanLink {
+        SpanLink(self.0.as_ref().and_then(OpenSpan::id))
+    }
+
+    /// The call has ended after so many attempts: with the lock, or for this reason without it.
+    pub(crate) fn end(&mut self, attempts: u32, reason: Option<GaveUpReason>) {
+        if let Some(open) = self.0.take() {
+            open.record(|span| {
+                span.record("attempts", i64::from(attempts));
+                let end = reason.map_or(0, |reason| reason as usize);
+                span.record("outcome", WAIT_OUTCOMES[end]);
+            });
+        }
+    }
+}
+
+impl HoldSpan {
+    pub(crate) const NONE: HoldSpan = HoldSpan {
+        open: None,
+        loss: None,
+    };
+
+    /// A call of this thread has acquired a lock, or has made a guard of it.
+    pub(crate) fn begin<'n>(
+        key: &LockKey,
+        kind: Kind,
+        name: impl FnOnce() -> &'n str,
+        link: SpanLink,
+    ) -> HoldSpan {
+        let open = OpenSpan::begin(|| {
+            let span = span!(
+                target: TARGET,
+                LEVEL,
+                "quorumlock.hold",
+                lock.name = name(),
+                lock.kind = label_of_kind(kind, key),
+                fence = kind.fence().map(i64::from),
+                outcome = field::Empty,
+            );
+            span.follows_from(link.0);
+            span
+        });
+        HoldSpan {
+            open: open.map(|open| Arc::new(Mutex::new(Some(open)))),
+            loss: None,
+        }
+    }
+
+    /// The same, and what it asks at its end: how the hold has ended, if it has without a release.
+    pub(crate) fn with_loss_check<L>(mut self, loss: impl FnOnce() -> L) -> HoldSpan
+    where
+        L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
+    {
+        if self.open.is_some() {
+            self.loss = Some(Box::new(loss()));
+        }
+        self
+    }
+
+    pub(crate) fn link(&self) -> SpanLink {
+        let open = self.open.as_ref();
+        SpanLink(open.and_then(|open| lock(open).as_ref().and_then(OpenSpan::id)))
+    }
+
+    /// Ends when the lock is lost. `register` has the callback called then.
+    pub(crate) fn end_on_loss(&self, register: impl FnOnce(Box<dyn FnOnce() + Send>)) {
+        if let Some(open) = &self.open {
+            let open = Arc::clone(open);
+            register(Box::new(move || end(&open, HoldOutcome::Lost)));
+        }
+    }
+
+    /// Ends if the hold has ended without a release.
+    pub(crate) fn end_if_lost(&self) {
+        if let Some(outcome) = self.loss.as_ref().and_then(|loss| loss()) {
+            self.end(outcome);
+        }
+    }
+
+    pub(crate) fn end(&self, outcome: HoldOutcome) {
+        if let Some(open) = &self.open {
+            end(open, outcome);
+        }
+    }
+}
+
+impl Drop for HoldSpan {
+    fn drop(&mut self) {
+        self.end_if_lost();
+        self.end(HoldOutcome::Dropped);
+    }
+}
+
+/// The subscriber is called with the mutex free.
+fn end(open: &Mutex<Option<OpenSpan>>, outcome: HoldOutcome) {
+    let open = lock(open).take();
+    if let Some(open) = open {
+        open.record(|span| _ = span.record("outcome", label_of_outcome(outcome)));
+    }
+}
+
+impl OpenSpan {
+    /// None if no subscriber wants the span, or the thread is in a callback.
+    fn begin(open: impl FnOnce() -> Span) -> Option<OpenSpan> {
+        if LEVEL > LevelFilter::current() || is_in_callback() {
+            return None;
+        }
+        let opened_in = ForkEpoch::current().ok()?;
+        let span = isolated(open).filter(|span| !span.is_disabled())?;
+        Some(OpenSpan {
+            span: Some(span),
+            opened_in,
+        })
+    }
+
+    fn id(&self) -> Option<Id> {
+        self.span.as_ref().and_then(Span::id)
+    }
+
+    /// Records the end, and closes.
+    fn record(self, record: impl FnOnce(&Span)) {
+        if !self.opened_in.is_forked() {
+            isolated(|| self.span.as_ref().map(record));
+        }
+    }
+}
+
+impl Drop for OpenSpan {
+    fn drop(&mut self) {
+        let span = self.span.take();
+        if self.opened_in.is_forked() {
+            std::mem::forget(span);
+        } else {
+            isolated(|| drop(span));
+        }
+    }
+}
+
+fn label_of_kind(kind: Kind, key: &LockKey) -> &'static str {
+    match kind {
+        _ if matches!(key, LockKey::Set(_)) => "set",
+        Kind::Fenced(_) => "fenced",
+        Kind::Permit(_) => "permit",
+        Kind::Plain => "plain",
+        Kind::Read => "read",
+        Kind::Write(_) => "write",
+    }
+}
+
+fn label_of_outcome(outcome: HoldOutcome) -> &'static str {
+    match outcome {
+        HoldOutcome::Detached => "detached",
+        HoldOutcome::Downgraded => "downgraded",
+        HoldOutcome::Dropped => "dropped",
+        HoldOutcome::Expired => "expired",
+        HoldOutcome::Lost => "lost",
+        HoldOutcome::Released => "released",
+        HoldOutcome::StillHeld => "still_held",
+        HoldOutcome::Unconfirmed => "unconfirmed",
+    }
+}
