@@ -70,15 +70,15 @@ impl<'m> CallAccount<'m> {
     /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard
     /// was made, also if its lease ended meanwhile. `if_held`: the reason for a call that ends
     /// because the lock is held.
-    pub(super) fn close<T>(mut self, result: &Result<Option<T>>, if_held: GaveUpReason) {
+    pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
         let error = match result {
-            _ if self.is_reported => return self.end_span(None),
-            Ok(Some(_)) => return self.end_span(None),
+            _ if self.is_reported => return self.span.end(self.attempts, None),
+            Ok(Some(_)) => return self.span.end(self.attempts, None),
             Ok(None) => None,
             Err(error) => Some(error),
         };
         let reason = error.map_or(if_held, |error| self.reason(error));
-        self.end_span(Some(reason));
+        self.span.end(self.attempts, Some(reason));
         let CallAccount {
             client,
             key,
@@ -101,11 +101,6 @@ impl<'m> CallAccount<'m> {
                 causes,
             },
         );
-    }
-
-    /// Ends the span of the call, unless it has ended.
-    pub(super) fn end_span(&mut self, reason: Option<GaveUpReason>) {
-        self.span.end(self.attempts, reason);
     }
 
     fn reason(&self, error: &Error) -> GaveUpReason {

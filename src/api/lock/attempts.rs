@@ -433,8 +433,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
             because: queue.map(|queue| queue.because()).unwrap_or_default(),
             has_waited: self.account.has_waited(),
         };
-        // Observers run after the wait.
-        self.account.end_span(None);
         client.report().acquired(local.key().title(), &won);
         self.account.is_reported = true;
         if let Some(held) = &held {

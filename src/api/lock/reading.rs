@@ -24,7 +24,7 @@ impl Lock {
             None => (self.client.engine().now(), Some(Timestamp::NEVER)),
             Some(_) => (Timestamp::NEVER, None),
         };
-        let mut span = self.begin_call()?;
+        let span = self.begin_call()?;
         match self.join(came_at, until, &span) {
             Ok(None) => {}
             joined => {

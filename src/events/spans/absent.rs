@@ -27,7 +27,7 @@ impl WaitSpan {
     }
 
     #[inline]
-    pub(crate) fn end(&mut self, _: u32, _: Option<GaveUpReason>) {}
+    pub(crate) fn end(self, _: u32, _: Option<GaveUpReason>) {}
 }
 
 impl HoldSpan {

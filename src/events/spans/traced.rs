@@ -63,8 +63,8 @@ impl WaitSpan {
     }
 
     /// The call has ended after so many attempts: with the lock, or for this reason without it.
-    pub(crate) fn end(&mut self, attempts: u32, reason: Option<GaveUpReason>) {
-        if let Some(open) = self.0.take() {
+    pub(crate) fn end(self, attempts: u32, reason: Option<GaveUpReason>) {
+        if let Some(open) = self.0 {
             open.record(|span| {
                 span.record("attempts", i64::from(attempts));
                 let end = reason.map_or(0, |reason| reason as usize);
