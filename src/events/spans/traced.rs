@@ -26,9 +26,15 @@ pub(crate) struct WaitSpan(Option<OpenSpan>);
 /// The span of one hold. Of several ends the first one counts. If it is dropped without an end, so
 /// was the guard.
 pub(crate) struct HoldSpan {
-    open: Option<Arc<Mutex<Option<OpenSpan>>>>,
+    open: Option<Arc<Hold>>,
     /// Returns how the hold has ended, if it has without a release.
     loss: Option<Box<dyn Fn() -> Option<HoldOutcome> + Send + Sync>>,
+}
+
+/// What can end a hold shares it.
+struct Hold {
+    span: Mutex<Option<OpenSpan>>,
+    opened_in: ForkEpoch,
 }
 
 /// A span that is not closed yet.
@@ -101,7 +107,12 @@ impl HoldSpan {
             span
         });
         HoldSpan {
-            open: open.map(|open| Arc::new(Mutex::new(Some(open)))),
+            open: open.map(|open| {
+                Arc::new(Hold {
+                    opened_in: open.opened_in,
+                    span: Mutex::new(Some(open)),
+                })
+            }),
             loss: None,
         }
     }
@@ -119,14 +130,14 @@ impl HoldSpan {
 
     pub(crate) fn link(&self) -> SpanLink {
         let open = self.open.as_ref();
-        SpanLink(open.and_then(|open| lock(open).as_ref().and_then(OpenSpan::id)))
+        SpanLink(open.and_then(|open| lock(&open.span).as_ref().and_then(OpenSpan::id)))
     }
 
     /// Ends when the lock is lost. `register` has the callback called then.
     pub(crate) fn end_on_loss(&self, register: impl FnOnce(Box<dyn FnOnce() + Send>)) {
         if let Some(open) = &self.open {
             let open = Arc::clone(open);
-            register(Box::new(move || end(&open, HoldOutcome::Lost)));
+            register(Box::new(move || open.end(HoldOutcome::Lost)));
         }
     }
 
@@ -139,7 +150,7 @@ impl HoldSpan {
 
     pub(crate) fn end(&self, outcome: HoldOutcome) {
         if let Some(open) = &self.open {
-            end(open, outcome);
+            open.end(outcome);
         }
     }
 }
@@ -151,11 +162,17 @@ impl Drop for HoldSpan {
     }
 }
 
-/// The subscriber is called with the mutex free.
-fn end(open: &Mutex<Option<OpenSpan>>, outcome: HoldOutcome) {
-    let open = lock(open).take();
-    if let Some(open) = open {
-        open.record(|span| _ = span.record("outcome", label_of_outcome(outcome)));
+impl Hold {
+    fn end(&self, outcome: HoldOutcome) {
+        // In a child, the mutex may be locked for ever.
+        if self.opened_in.is_forked() {
+            return;
+        }
+        let span = lock(&self.span).take();
+        // The mutex is free again.
+        if let Some(span) = span {
+            span.record(|span| _ = span.record("outcome", label_of_outcome(outcome)));
+        }
     }
 }
 
