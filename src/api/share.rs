@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 /// What one guard has of a shared lock.
 pub(crate) struct Share {
-    /// Of a reader. It is dropped first: it looks at the lock.
+    /// The span of a reader. It is dropped first, because it looks at the lock.
     span: HoldSpan,
     lock: Arc<SharedLock>,
     /// What this guard has called when the lock is lost.
@@ -33,7 +33,8 @@ impl Share {
     /// The hold of this guard is shown by this span, as long as the guard exists and the lock is
     /// not lost.
     pub(crate) fn shown_by(mut self, span: HoldSpan) -> Share {
-        self.span = span.with_loss_check(|| {
+        self.span = span;
+        self.span.ask_for_loss(|| {
             let lock = Arc::downgrade(&self.lock);
             move || lock.upgrade().and_then(|lock| lock.held().loss())
         });

@@ -470,7 +470,7 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
                 client: client.clone(),
                 calls,
             };
-            // Of the whole process: one of a thread is not called by what it calls.
+            // For the whole process: tracing calls one of a thread for nothing that it calls.
             tracing::subscriber::set_global_default(hostile).unwrap();
             let guard = take(&long_lock(&client, "k"));
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -515,6 +515,7 @@ fn a_child_closes_no_span_of_its_parent() {
         let (spans, _subscribed) = Spans::subscribed();
         let watched = long_lock(&client, "watched").watchdog(Watchdog::new());
         let reading = client.read_mutex("rw").ttl(LONG_TTL);
+        let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
         let mut guards = Some((
             take(&long_lock(&client, "k")),
             take(&watched),
@@ -529,6 +530,11 @@ fn a_child_closes_no_span_of_its_parent() {
             assert_eq!(reading.try_lock().unwrap_err().kind(), ErrorKind::Forked);
             assert_eq!(spans.named(WAIT).len(), 3);
             assert!(spans.named(HOLD).iter().all(|hold| !hold.is_closed()));
+            // Its own calls have spans, also one with a handle of the parent.
+            let own = crate::clients::client(&servers);
+            let refused = long_lock(&own, "own").lock_with(&wait).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Forked);
+            assert_eq!(spans.last(WAIT).field("outcome"), "failed");
         });
         child.end(SOON);
         drop(guards.take());

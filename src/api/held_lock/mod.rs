@@ -49,6 +49,7 @@ impl HeldLock {
         claim: AttemptRecord,
         lease: Validity,
         ttl: Ttl,
+        span: HoldSpan,
     ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
         HeldLock {
@@ -58,7 +59,7 @@ impl HeldLock {
             state,
             occupancy: Occupancy::new(),
             watched: OnceLock::new(),
-            span: HoldSpan::NONE,
+            span,
         }
     }
 
@@ -68,12 +69,6 @@ impl HeldLock {
             self.watched = OnceLock::from(watched);
             self.end_span_on_loss();
         }
-        self
-    }
-
-    /// The hold is shown by this span.
-    pub(crate) fn shown_by(mut self, span: HoldSpan) -> HeldLock {
-        self.span = span;
         self
     }
 

@@ -122,11 +122,15 @@ impl DetachedLease {
             ttl
         };
         let span = lock.hold_span(local.key(), claim.kind, SpanLink::NONE);
-        Ok(
-            HeldLock::new(client.clone(), local.clone(), claim, validity, longest)
-                .shown_by(span)
-                .watched(watched),
+        Ok(HeldLock::new(
+            client.clone(),
+            local.clone(),
+            claim,
+            validity,
+            longest,
+            span,
         )
+        .watched(watched))
     }
 
     /// The lock that it is of, if that is this one or a slot of it.

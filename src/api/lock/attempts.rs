@@ -414,8 +414,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let begun = record.t0.lease;
             let link = self.account.span.link();
             let span = lock.hold_span(local.key(), record.kind, link);
-            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl)
-                .shown_by(span)
+            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl, span)
                 .watched(watched);
             lock.keep(&held, || begun);
             held

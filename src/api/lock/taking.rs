@@ -54,14 +54,18 @@ impl Lock {
         }
     }
 
-    /// Takes the lock, by a call that has begun. `at_head` makes the attempts, when this thread is first.
+    /// Takes the lock, by the call of this span. `at_head` makes the attempts, when this thread is
+    /// first.
     pub(super) fn take_by<'m, G>(
         &'m self,
         wait: Option<&Wait>,
         span: WaitSpan,
         at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
-        wait.map_or(Ok(()), Wait::check_process)?;
+        if let Err(error) = wait.map_or(Ok(()), Wait::check_process) {
+            span.end(0, Some(GaveUpReason::Failed));
+            return Err(error);
+        }
         let called_at = self.client.engine().readings();
         let mut account = CallAccount::open(&self.client, self.key().title(), called_at, span);
         let call = self.call(wait, called_at);

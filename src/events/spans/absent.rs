@@ -44,11 +44,10 @@ impl HoldSpan {
     }
 
     #[inline]
-    pub(crate) fn with_loss_check<L>(self, _: impl FnOnce() -> L) -> HoldSpan
+    pub(crate) fn ask_for_loss<L>(&self, _: impl FnOnce() -> L)
     where
         L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
     {
-        HoldSpan
     }
 
     #[inline]

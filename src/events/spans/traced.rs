@@ -8,7 +8,7 @@ use crate::events::report::isolated;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, is_in_callback, lock};
 use crate::protocol::lock_key::LockKey;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tracing::level_filters::LevelFilter;
 use tracing::span::Id;
 use tracing::{Level, Span, field, span};
@@ -20,22 +20,23 @@ const LEVEL: Level = Level::INFO;
 /// What a span follows from, if that is a span.
 pub(crate) struct SpanLink(Option<Id>);
 
-/// The span of one call for a lock. Dropped without an end, it closes without an outcome.
-pub(crate) struct WaitSpan(Option<OpenSpan>);
+/// The span of one call for a lock. Dropped without an end, it closes without an outcome. Small,
+/// because calls move it.
+pub(crate) struct WaitSpan(Option<Box<OpenSpan>>);
 
 /// The span of one hold. Of several ends the first one counts. If it is dropped without an end, so
-/// was the guard.
-pub(crate) struct HoldSpan {
-    open: Option<Arc<Hold>>,
-    /// Returns how the hold has ended, if it has without a release.
-    loss: Option<Box<dyn Fn() -> Option<HoldOutcome> + Send + Sync>>,
-}
+/// was the guard. Small, because guards move it.
+pub(crate) struct HoldSpan(Option<Arc<Hold>>);
 
 /// What can end a hold shares it.
 struct Hold {
     span: Mutex<Option<OpenSpan>>,
+    /// Returns how the hold has ended, if it has without a release.
+    loss: OnceLock<LossCheck>,
     opened_in: ForkEpoch,
 }
+
+type LossCheck = Box<dyn Fn() -> Option<HoldOutcome> + Send + Sync>;
 
 /// A span that is not closed yet.
 struct OpenSpan {
@@ -51,7 +52,7 @@ impl SpanLink {
 impl WaitSpan {
     /// A call of this thread begins.
     pub(crate) fn begin<'n>(key: &LockKey, kind: Kind, name: impl FnOnce() -> &'n str) -> WaitSpan {
-        WaitSpan(OpenSpan::begin(|| {
+        let open = OpenSpan::begin(|| {
             span!(
                 target: TARGET,
                 LEVEL,
@@ -61,11 +62,12 @@ impl WaitSpan {
                 attempts = field::Empty,
                 outcome = field::Empty,
             )
-        }))
+        });
+        WaitSpan(open.map(Box::new))
     }
 
     pub(crate) fn link(&self) -> SpanLink {
-        SpanLink(self.0.as_ref().and_then(OpenSpan::id))
+        SpanLink(self.0.as_deref().and_then(OpenSpan::id))
     }
 
     /// The call has ended after so many attempts: with the lock, or for this reason without it.
@@ -81,10 +83,7 @@ impl WaitSpan {
 }
 
 impl HoldSpan {
-    pub(crate) const NONE: HoldSpan = HoldSpan {
-        open: None,
-        loss: None,
-    };
+    pub(crate) const NONE: HoldSpan = HoldSpan(None);
 
     /// A call of this thread has acquired a lock, or has made a guard of it.
     pub(crate) fn begin<'n>(
@@ -106,51 +105,50 @@ impl HoldSpan {
             span.follows_from(link.0);
             span
         });
-        HoldSpan {
-            open: open.map(|open| {
-                Arc::new(Hold {
-                    opened_in: open.opened_in,
-                    span: Mutex::new(Some(open)),
-                })
-            }),
-            loss: None,
-        }
+        HoldSpan(open.map(|open| {
+            Arc::new(Hold {
+                opened_in: open.opened_in,
+                span: Mutex::new(Some(open)),
+                loss: OnceLock::new(),
+            })
+        }))
     }
 
-    /// The same, and what it asks at its end: how the hold has ended, if it has without a release.
-    pub(crate) fn with_loss_check<L>(mut self, loss: impl FnOnce() -> L) -> HoldSpan
+    /// What it asks when the guard ends: how the hold has ended, if it has without a release.
+    pub(crate) fn ask_for_loss<L>(&self, loss: impl FnOnce() -> L)
     where
         L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
     {
-        if self.open.is_some() {
-            self.loss = Some(Box::new(loss()));
+        if let Some(hold) = &self.0 {
+            hold.loss.get_or_init(|| Box::new(loss()));
         }
-        self
     }
 
     pub(crate) fn link(&self) -> SpanLink {
-        let open = self.open.as_ref();
-        SpanLink(open.and_then(|open| lock(&open.span).as_ref().and_then(OpenSpan::id)))
+        let id = |hold: &Arc<Hold>| lock(&hold.span).as_ref().and_then(OpenSpan::id);
+        SpanLink(self.0.as_ref().and_then(id))
     }
 
     /// Ends when the lock is lost. `register` has the callback called then.
     pub(crate) fn end_on_loss(&self, register: impl FnOnce(Box<dyn FnOnce() + Send>)) {
-        if let Some(open) = &self.open {
-            let open = Arc::clone(open);
-            register(Box::new(move || open.end(HoldOutcome::Lost)));
+        if let Some(hold) = &self.0 {
+            let hold = Arc::clone(hold);
+            register(Box::new(move || hold.end(HoldOutcome::Lost)));
         }
     }
 
     /// Ends if the hold has ended without a release.
     pub(crate) fn end_if_lost(&self) {
-        if let Some(outcome) = self.loss.as_ref().and_then(|loss| loss()) {
-            self.end(outcome);
+        if let Some(hold) = &self.0
+            && let Some(outcome) = hold.loss.get().and_then(|loss| loss())
+        {
+            hold.end(outcome);
         }
     }
 
     pub(crate) fn end(&self, outcome: HoldOutcome) {
-        if let Some(open) = &self.open {
-            open.end(outcome);
+        if let Some(hold) = &self.0 {
+            hold.end(outcome);
         }
     }
 }
