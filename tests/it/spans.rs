@@ -23,7 +23,7 @@ use tracing::{Event, Metadata, Subscriber, info_span};
 const WAIT: &str = "quorumlock.wait";
 const HOLD: &str = "quorumlock.hold";
 /// A time to live that a test lets pass.
-const SHORT_TTL: Duration = Duration::from_millis(30);
+const SHORT_TTL: Duration = Duration::from_millis(100);
 
 /// Fields and their values, in order.
 fn fields(span: &Shown) -> Vec<(&str, &str)> {
@@ -236,10 +236,10 @@ fn a_hold_ends_where_its_loss_is_found() {
     // By a watchdog.
     let watched = client
         .mutex("k")
-        .ttl(SHORT_TTL * 5)
+        .ttl(SHORT_TTL * 3)
         .watchdog(Watchdog::new());
     let guard = take(&watched);
-    thread::sleep(SHORT_TTL * 10);
+    thread::sleep(SHORT_TTL * 5);
     assert!(!spans.last(HOLD).is_closed());
     forget(&servers, "k");
     assert!(is_lost());
@@ -337,13 +337,13 @@ fn each_guard_that_shares_a_lease_to_read_has_a_span() {
     drop(client.attach(lease).unwrap());
     assert_eq!(outcomes(), ["detached", "dropped"]);
 
-    let guards = readers(&mutex.clone().ttl(SHORT_TTL * 5));
-    thread::sleep(SHORT_TTL * 5);
+    let guards = readers(&mutex.clone().ttl(SHORT_TTL * 3));
+    thread::sleep(SHORT_TTL * 3);
     assert_eq!(outcomes(), ["open"; 2]);
     drop(guards);
     assert_eq!(outcomes(), ["expired"; 2]);
 
-    let watched = mutex.clone().ttl(SHORT_TTL * 5).watchdog(Watchdog::new());
+    let watched = mutex.clone().ttl(SHORT_TTL * 3).watchdog(Watchdog::new());
     let guards = readers(&watched);
     for server in &servers {
         server.command(&["FLUSHALL"]).unwrap();

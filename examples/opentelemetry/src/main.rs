@@ -23,7 +23,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// For how long the first request holds the lock, and the second one waits.
-const WORK: Duration = Duration::from_millis(50);
+const WORK: Duration = Duration::from_millis(200);
 
 fn main() -> Result<(), Box<dyn Error>> {
     // All that a program needs: no setting of the library, but its feature `tracing`.

@@ -4,14 +4,16 @@
 
 use std::process::Command;
 
-/// The lines of each span, by its name.
+/// The lines of each span of a name, in the order of their beginnings.
 fn spans<'t>(trace: &'t str, name: &str) -> Vec<Vec<&'t str>> {
     let name = format!("Name         : {name}");
-    trace
+    let mut spans: Vec<_> = trace
         .split("Span #")
         .map(|span| span.lines().map(str::trim).collect::<Vec<_>>())
         .filter(|lines| lines.contains(&name.as_str()))
-        .collect()
+        .collect();
+    spans.sort_by_key(|span| after(span, "Start time   : "));
+    spans
 }
 
 /// What a line has behind this.
@@ -56,11 +58,12 @@ fn the_trace_shows_who_waited_and_held() {
         // Its link.
         assert_eq!(after(hold, "SpanId : "), after(wait, "SpanId       : "));
     }
-    // The second one waited until the first one released the lock.
-    let [first, second] = [0, 1].map(|index| after(&holds[index], "Start time   : "));
-    assert!(
-        first < second && after(&holds[0], "End time     : ") < second,
-        "{trace}"
-    );
-    assert!(after(&waits[1], "Start time   : ") < after(&holds[0], "End time     : "));
+    // The second one waited while the first one held the lock.
+    let times = ["Start time   : ", "End time     : "];
+    let [waited_from, waited_to] = times.map(|time| after(&waits[1], time));
+    let [held_from, held_to] = times.map(|time| after(&holds[0], time));
+    assert!(held_from < waited_from && waited_from < held_to, "{trace}");
+    assert!(waited_to < after(&holds[1], times[1]), "{trace}");
+    let [first, second] = [0, 1].map(|index| after(&holds[index], "->  fence: "));
+    assert!(first < second, "{trace}");
 }
