@@ -150,6 +150,8 @@
 //!   crate `log`.
 //! * `metrics`, off by default: `Counters::recorder`, an observer that updates the recorder of the
 //!   crate `metrics`. [`Counters`] and their text for Prometheus need no feature.
+//! * `tracing`, off by default: [spans](docs::operations#spans) of waits and holds, by the crate
+//!   `tracing`, and through it for OpenTelemetry.
 //! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install
 //!   quorumlock --features cli --profile cli` builds. It brings clap, and changes nothing of the
 //!   library.

@@ -6,7 +6,7 @@ use crate::api::lease::DetachedLease;
 use crate::api::share::Share;
 use crate::engine::local_queue::slots::TakenSlot;
 use crate::engine::watchdog_thread::watched::LossCallback;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::Result;
 use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
 
@@ -60,16 +60,7 @@ impl Held {
         match self {
             Held::Alone(lock) => lock.detach(),
             Held::Permit(lock, slot) => lock.detach().inspect(|_| slot.leave()),
-            Held::Shared(share) => {
-                share.lock().held().client().check_process()?;
-                let shared = || {
-                    Error::new(
-                        ErrorKind::Config,
-                        "other guards of this client share the lock: not detached",
-                    )
-                };
-                share.into_held().ok_or_else(shared)?.detach()
-            }
+            Held::Shared(share) => share.detach(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What one guard has of a shared lock, and what it has called when that is lost.
 
-use crate::api::held_lock::HeldLock;
+use crate::api::lease::DetachedLease;
 use crate::api::shared_lock::SharedLock;
 use crate::api::shared_lock::losses::Registered;
 use crate::engine::watchdog_thread::watched::LossCallback;
-use crate::events::error::Result;
+use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::release::ReleaseOutcome;
+use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -13,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 /// What one guard has of a shared lock.
 pub(crate) struct Share {
+    /// The span of a reader. It is dropped first, because it looks at the lock.
+    span: HoldSpan,
     lock: Arc<SharedLock>,
     /// What this guard has called when the lock is lost.
     losses: OnceLock<Box<OwnLosses>>,
@@ -21,9 +24,26 @@ pub(crate) struct Share {
 impl Share {
     pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
         Share {
+            span: HoldSpan::NONE,
             lock,
             losses: OnceLock::new(),
         }
+    }
+
+    /// The hold of this guard is shown by this span, as long as the guard exists and the lock is
+    /// not lost.
+    pub(crate) fn shown_by(mut self, span: HoldSpan) -> Share {
+        self.span = span;
+        self.span.ask_for_loss(|| {
+            let lock = Arc::downgrade(&self.lock);
+            move || lock.upgrade().and_then(|lock| lock.held().loss())
+        });
+        self.span.end_on_loss(|callback| {
+            if self.lock.held().is_watched() {
+                _ = self.on_lost(callback);
+            }
+        });
+        self
     }
 
     pub(crate) fn lock(&self) -> &SharedLock {
@@ -48,23 +68,40 @@ impl Share {
     /// Ends this share, and releases the lock if it is the last.
     pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
         self.lock.held().client().check_process()?;
+        self.span.end_if_lost();
         // Another thread may just be taking or ending a share.
         let others = Arc::strong_count(&self.lock).saturating_sub(1);
-        match Arc::into_inner(self.lock) {
+        let outcome = match Arc::into_inner(self.lock) {
             Some(lock) => lock.into_held().unlock(|| ()),
             None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
-        }
+        };
+        self.span.end(match outcome {
+            Ok(ReleaseOutcome::Expired) => HoldOutcome::Expired,
+            Ok(ReleaseOutcome::Released) => HoldOutcome::Released,
+            Ok(ReleaseOutcome::StillHeld(_)) => HoldOutcome::StillHeld,
+            Err(_) => HoldOutcome::Unconfirmed,
+        });
+        outcome
     }
 
-    /// The lock, if no other guard shares it.
-    pub(crate) fn into_held(self) -> Option<HeldLock> {
-        Arc::into_inner(self.lock).map(SharedLock::into_held)
+    /// Ends the guard and keeps the lock, if no other guard shares it.
+    pub(crate) fn detach(self) -> Result<DetachedLease> {
+        self.lock.held().client().check_process()?;
+        self.span.end_if_lost();
+        let Some(lock) = Arc::into_inner(self.lock) else {
+            let message = "other guards of this client share the lock: not detached";
+            return Err(Error::new(ErrorKind::Config, message));
+        };
+        let lease = lock.into_held().detach()?;
+        self.span.end(HoldOutcome::Detached);
+        Ok(lease)
     }
 
     /// Ends the share of a call that does not return it, and that delivers queued events itself.
     pub(crate) fn give_back(self) {
-        if let Some(held) = self.into_held() {
-            held.post_release();
+        self.span.end_if_lost();
+        if let Some(lock) = Arc::into_inner(self.lock) {
+            lock.into_held().post_release();
         }
     }
 }

@@ -53,6 +53,7 @@ pub mod command_line {}
 #[doc = "[passwords that rotate]: crate::docs::operations#passwords-that-rotate"]
 #[doc = "[the holder of a lock]: crate::docs::operations#the-holder-of-a-lock"]
 #[doc = "[page about TLS]: crate::docs::tls"]
+#[doc = "[waits and holds]: crate::docs::operations#spans"]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 

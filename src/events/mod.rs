@@ -9,3 +9,4 @@ pub(crate) mod names;
 pub(crate) mod node_states;
 pub(crate) mod release;
 pub(crate) mod report;
+pub(crate) mod spans;

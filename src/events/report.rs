@@ -447,18 +447,22 @@ impl Target {
     fn call(&self, event: &Event) {
         self.observers
             .iter()
-            .for_each(|observer| isolated(|| observer(event)));
+            .for_each(|observer| _ = isolated(|| observer(event)));
     }
 }
 
-/// Runs a callback of the program; a panic ends here.
-fn isolated(callback: impl FnOnce()) {
+/// Runs a callback of the program, also within another one. None: it panicked, and that ends here.
+pub(crate) fn isolated<R>(callback: impl FnOnce() -> R) -> Option<R> {
+    let was_in_callback = is_in_callback();
     set_in_callback(true);
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(callback))
-        && let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic)))
-    {
-        // The payload panics when it is dropped, and its own payload may do the same: it is leaked.
-        std::mem::forget(another);
-    }
-    set_in_callback(false);
+    let result = catch_unwind(AssertUnwindSafe(callback));
+    let result = result.map_err(|panic| {
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            // The payload panics when it is dropped, and its own payload may do the same: it is
+            // leaked.
+            std::mem::forget(another);
+        }
+    });
+    set_in_callback(was_in_callback);
+    result.ok()
 }

@@ -74,6 +74,8 @@ mod script_errors;
 mod semaphore;
 mod sets;
 mod slow_callbacks;
+#[cfg(feature = "tracing")]
+mod spans;
 mod standing;
 mod storm;
 mod support;

@@ -19,6 +19,7 @@ use crate::engine::watchdog_thread::WatchedLock;
 use crate::events::error::{Error, NodeFault, Result};
 use crate::events::event::LossReason;
 use crate::events::extension::ExtendOutcome;
+use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::protocol::lock_key::LockKey;
 use occupancy::{InUse, Occupancy};
 use state::{HeldState, StateCell};
@@ -37,6 +38,8 @@ pub(crate) struct HeldLock {
     state: StateCell,
     occupancy: Occupancy,
     watched: OnceLock<Arc<WatchedLock>>,
+    /// None for a reader: each guard that shares the lock has one of its own.
+    span: HoldSpan,
 }
 
 impl HeldLock {
@@ -46,6 +49,7 @@ impl HeldLock {
         claim: AttemptRecord,
         lease: Validity,
         ttl: Ttl,
+        span: HoldSpan,
     ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
         HeldLock {
@@ -55,12 +59,16 @@ impl HeldLock {
             state,
             occupancy: Occupancy::new(),
             watched: OnceLock::new(),
+            span,
         }
     }
 
     /// The watchdog's thread has its lease, if it is watched.
     pub(crate) fn watched(mut self, watched: Option<Arc<WatchedLock>>) -> HeldLock {
-        self.watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+        if let Some(watched) = watched {
+            self.watched = OnceLock::from(watched);
+            self.end_span_on_loss();
+        }
         self
     }
 
@@ -129,9 +137,30 @@ impl HeldLock {
         self.remaining().is_zero() || self.is_lost()
     }
 
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.get().is_some()
+    }
+
     /// Whether the loss of the lock was signalled.
     pub(crate) fn is_lost(&self) -> bool {
         self.watched.get().is_some_and(|watched| watched.is_over())
+    }
+
+    /// How the hold has ended without a release, if it has.
+    pub(crate) fn loss(&self) -> Option<HoldOutcome> {
+        if self.client.is_inherited() {
+            None
+        } else if self.is_lost() || self.lease() == Validity::LOST {
+            Some(HoldOutcome::Lost)
+        } else if self.remaining().is_zero() {
+            Some(HoldOutcome::Expired)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn span(&self) -> &HoldSpan {
+        &self.span
     }
 
     /// The time to live that the lease was last set to by a call; zero when the lock was released
@@ -374,9 +403,12 @@ impl HeldLock {
             }
             // The watchdog's thread reports its end.
             Some(_) => false,
-            None => self.state.change(|state| {
-                std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST
-            }),
+            None => {
+                self.span.end(HoldOutcome::Lost);
+                self.state.change(|state| {
+                    std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST
+                })
+            }
         }
     }
 

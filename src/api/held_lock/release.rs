@@ -12,6 +12,7 @@ use crate::events::error::Result;
 use crate::events::event::LossReason;
 use crate::events::event_queue::ReleaseContext;
 use crate::events::release::ReleaseOutcome;
+use crate::events::spans::HoldOutcome;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -32,6 +33,13 @@ impl HeldLock {
             self.local.release(hold, now.steady);
             queued();
         });
+        let outcome = ReleaseOutcome::of(count.tally.release(), was_valid);
+        self.span.end(match outcome {
+            Some(ReleaseOutcome::Released) => HoldOutcome::Released,
+            Some(_) if left.loss_reported => HoldOutcome::Lost,
+            Some(_) => HoldOutcome::Expired,
+            None => HoldOutcome::Unconfirmed,
+        });
         let held = self.held_at(now);
         let key = Arc::clone(self.key().title());
         let context = ReleaseContext {
@@ -45,7 +53,7 @@ impl HeldLock {
         self.client
             .report()
             .unlocked(&context, &count.tally, &count.faults);
-        ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
+        outcome.ok_or_else(|| {
             self.client.unavailable(
                 "confirm the release of",
                 self.name(),
@@ -68,6 +76,7 @@ impl HeldLock {
         // release it.
         self.local.release(self.hold_id(), now.steady);
         self.leave_queue();
+        self.span.end(HoldOutcome::Detached);
         client.report().detached(self.key().title());
         let ttl_millis = self.state.get().lasts.map_or(0, NonZeroU64::get);
         self.state.change(|state| state.lasts = None);
@@ -100,6 +109,11 @@ impl HeldLock {
             context,
         );
         self.local.release(self.hold_id(), now.steady);
+        self.span.end(match was_valid {
+            true => HoldOutcome::Dropped,
+            false if left.loss_reported => HoldOutcome::Lost,
+            false => HoldOutcome::Expired,
+        });
         if is_loss_found {
             client
                 .report()

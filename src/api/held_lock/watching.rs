@@ -39,7 +39,9 @@ impl HeldLock {
                 true,
             )
         };
-        Ok(self.watched.get_or_init(watch))
+        let watched = self.watched.get_or_init(watch);
+        self.end_span_on_loss();
+        Ok(watched)
     }
 
     /// The acquisition has been reported to observers.
@@ -84,6 +86,9 @@ impl HeldLock {
     }
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
+        if let Some(watched) = self.watched.get() {
+            return watched;
+        }
         let lease = self.state.get().lease;
         let watch = || {
             self.client.watchdog_thread().watch(
@@ -94,6 +99,17 @@ impl HeldLock {
                 true,
             )
         };
-        self.watched.get_or_init(watch)
+        let watched = self.watched.get_or_init(watch);
+        self.end_span_on_loss();
+        watched
+    }
+
+    /// To be called once, when the lock is watched.
+    pub(super) fn end_span_on_loss(&self) {
+        self.span.end_on_loss(|callback| {
+            if let Some(watched) = self.watched.get() {
+                watched.on_lost(callback);
+            }
+        });
     }
 }

@@ -11,6 +11,7 @@ use crate::api::client::Client;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
 use crate::events::report::FailedCall;
+use crate::events::spans::WaitSpan;
 use crate::fault::Fault;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub(super) struct CallAccount<'m> {
     /// Whether the end of the call was reported: that it has acquired the lock.
     pub(super) is_reported: bool,
     has_waited: bool,
+    pub(super) span: WaitSpan,
 }
 
 impl<'m> CallAccount<'m> {
@@ -35,6 +37,7 @@ impl<'m> CallAccount<'m> {
         client: &'m Client,
         key: &'m Arc<str>,
         called_at: Readings,
+        span: WaitSpan,
     ) -> CallAccount<'m> {
         CallAccount {
             client,
@@ -45,6 +48,7 @@ impl<'m> CallAccount<'m> {
             is_too_late: false,
             is_reported: false,
             has_waited: false,
+            span,
         }
     }
 
@@ -68,12 +72,13 @@ impl<'m> CallAccount<'m> {
     /// because the lock is held.
     pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
         let error = match result {
-            _ if self.is_reported => return,
-            Ok(Some(_)) => return,
+            _ if self.is_reported => return self.span.end(self.attempts, None),
+            Ok(Some(_)) => return self.span.end(self.attempts, None),
             Ok(None) => None,
             Err(error) => Some(error),
         };
         let reason = error.map_or(if_held, |error| self.reason(error));
+        self.span.end(self.attempts, Some(reason));
         let CallAccount {
             client,
             key,

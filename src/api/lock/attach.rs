@@ -14,6 +14,7 @@ use crate::api::shared_lock::{SharedLock, SharedLocks};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::spans::SpanLink;
 use crate::protocol::key_space;
 use crate::protocol::kinds;
 use crate::protocol::lock_key::LockKey;
@@ -75,7 +76,7 @@ impl DetachedLease {
         lock.client.report().deliver_queued();
         Ok(match lock.kind.access() {
             _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
-            Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held))),
+            Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),
             Some(Access::Write) | None => Held::Alone(held),
         })
     }
@@ -120,7 +121,16 @@ impl DetachedLease {
         } else {
             ttl
         };
-        Ok(HeldLock::new(client.clone(), local.clone(), claim, validity, longest).watched(watched))
+        let span = lock.hold_span(local.key(), claim.kind, SpanLink::NONE);
+        Ok(HeldLock::new(
+            client.clone(),
+            local.clone(),
+            claim,
+            validity,
+            longest,
+            span,
+        )
+        .watched(watched))
     }
 
     /// The lock that it is of, if that is this one or a slot of it.

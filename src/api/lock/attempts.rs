@@ -412,7 +412,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     .watch(local, &record, validity, Some(extension), false)
             });
             let begun = record.t0.lease;
-            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl)
+            let link = self.account.span.link();
+            let span = lock.hold_span(local.key(), record.kind, link);
+            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl, span)
                 .watched(watched);
             lock.keep(&held, || begun);
             held

@@ -23,6 +23,7 @@ use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::spans::{HoldSpan, SpanLink, WaitSpan};
 use crate::protocol::key_space;
 use crate::protocol::kinds::{self, fenced};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
@@ -251,6 +252,21 @@ impl Lock {
     fn keep(&self, held: &HeldLock, taken_at: impl FnOnce() -> LeaseTime) {
         if !self.min_hold.is_zero() {
             held.keep_until(taken_at().after(self.min_hold));
+        }
+    }
+
+    /// A call for the lock begins.
+    fn begin_call(&self) -> Result<WaitSpan> {
+        self.client.check_process()?;
+        Ok(WaitSpan::begin(self.key(), self.kind, || self.name()))
+    }
+
+    /// The span of a lock that was taken. Readers have theirs with their share of the lease.
+    fn hold_span(&self, key: &LockKey, kind: Kind, link: SpanLink) -> HoldSpan {
+        if kind == Kind::Read {
+            HoldSpan::NONE
+        } else {
+            HoldSpan::begin(key, kind, || self.client.resource(key.title()), link)
         }
     }
 

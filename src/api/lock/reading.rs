@@ -3,6 +3,7 @@
 
 use super::Lock;
 use super::attempts::{Attempts, Won};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::held::Held;
@@ -10,7 +11,9 @@ use crate::api::share::Share;
 use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
 use crate::events::error::{Error, Result};
+use crate::events::event::GaveUpReason;
 use crate::events::report::WonCall;
+use crate::events::spans::{HoldOutcome, HoldSpan, SpanLink, WaitSpan};
 use std::sync::Arc;
 
 impl Lock {
@@ -21,10 +24,15 @@ impl Lock {
             None => (self.client.engine().now(), Some(Timestamp::NEVER)),
             Some(_) => (Timestamp::NEVER, None),
         };
-        if let Some(share) = self.join(came_at, until)? {
-            return Ok(Some(Held::Shared(share)));
+        let span = self.begin_call()?;
+        match self.join(came_at, until, &span) {
+            Ok(None) => {}
+            joined => {
+                span.end(0, joined.is_err().then_some(GaveUpReason::Failed));
+                return Ok(joined?.map(Held::Shared));
+            }
         }
-        let share = self.take_by(wait, |attempts: &mut Attempts<'_, '_>| {
+        let share = self.take_by(wait, span, |attempts: &mut Attempts<'_, '_>| {
             if wait.is_some()
                 && let Some(share) = self.join_at_head(attempts)?
             {
@@ -33,7 +41,7 @@ impl Lock {
             let Some(Won { lock, ticket }) = attempts.run()? else {
                 return Ok(None);
             };
-            let share = self.share(SharedLock::new(lock));
+            let share = self.share(SharedLock::new(lock), attempts.account.span.link());
             // The thread's place in the queue outlasts this: the next one finds the lease.
             drop(ticket);
             Ok(Some(share))
@@ -42,11 +50,15 @@ impl Lock {
     }
 
     /// Shares a lock to read with the threads of this client from now on.
-    pub(super) fn share(&self, shared: Arc<SharedLock>) -> Share {
+    pub(super) fn share(&self, shared: Arc<SharedLock>, link: SpanLink) -> Share {
         self.reads
             .iter()
             .for_each(|reads| reads.insert(self.key().title(), &shared));
-        Share::of(shared)
+        Share::of(shared).shown_by(self.read_span(link))
+    }
+
+    fn read_span(&self, link: SpanLink) -> HoldSpan {
+        HoldSpan::begin(self.key(), Kind::Read, || self.name(), link)
     }
 
     /// Makes what a writer holds a lock to read, with the settings of this lock.
@@ -59,7 +71,9 @@ impl Lock {
         let asked_at = self.client.engine().now();
         let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
         let held_here = reader.hold_id();
-        let share = self.share(SharedLock::asked_at(asked_at, reader));
+        let link = reader.span().link();
+        let share = self.share(SharedLock::asked_at(asked_at, reader), link);
+        share.lock().held().span().end(HoldOutcome::Downgraded);
         // Threads of this client that wait to read share its lease.
         self.local.release(held_here, self.client.engine().now());
         Ok(Held::Shared(share))
@@ -67,7 +81,12 @@ impl Lock {
 
     /// Joins the threads of this client that read, if a lease of theirs will do: without `until`,
     /// one that can be shared at once; with it, also one that the nodes grant anew by then.
-    fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<Share>> {
+    fn join(
+        &self,
+        came_at: Timestamp,
+        until: Option<Timestamp>,
+        span: &WaitSpan,
+    ) -> Result<Option<Share>> {
         self.client.check_process()?;
         let ttl = self.prepare()?;
         let Some(shared) = self.shared() else {
@@ -77,7 +96,7 @@ impl Lock {
         match self.is_joined(share.lock(), ttl, came_at, until) {
             Ok(true) => {
                 self.keep(share.lock().held(), || self.client.engine().lease_now());
-                Ok(Some(share))
+                Ok(Some(share.shown_by(self.read_span(span.link()))))
             }
             other => {
                 // The others may have gone meanwhile.
@@ -121,7 +140,7 @@ impl Lock {
             Timestamp::NEVER
         };
         let has_lease = self.shared().is_some();
-        match self.join(came_at, Some(until))? {
+        match self.join(came_at, Some(until), &attempts.account.span)? {
             Some(share) => self.joined(attempts, share).map(Some),
             None => {
                 if has_lease {

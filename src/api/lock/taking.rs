@@ -13,6 +13,7 @@ use crate::api::owner::{self, Owner};
 use crate::api::wait::{Limit, Wait};
 use crate::events::error::Result;
 use crate::events::event::GaveUpReason;
+use crate::events::spans::WaitSpan;
 use std::time::Instant;
 
 impl Lock {
@@ -22,7 +23,9 @@ impl Lock {
         match self.kind.access() {
             _ if self.is_reentrant => owner::of_thread().take(self, wait),
             Some(Access::Read) => self.take_to_read(wait),
-            Some(Access::Write) | None => self.take_by(wait, |attempts| attempts.run_for_held()),
+            Some(Access::Write) | None => {
+                self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held())
+            }
         }
     }
 
@@ -51,16 +54,20 @@ impl Lock {
         }
     }
 
-    /// Takes the lock. `at_head` makes the attempts, when this thread is first.
+    /// Takes the lock, by the call of this span. `at_head` makes the attempts, when this thread is
+    /// first.
     pub(super) fn take_by<'m, G>(
         &'m self,
         wait: Option<&Wait>,
+        span: WaitSpan,
         at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
-        self.client.check_process()?;
-        wait.map_or(Ok(()), Wait::check_process)?;
+        if let Err(error) = wait.map_or(Ok(()), Wait::check_process) {
+            span.end(0, Some(GaveUpReason::Failed));
+            return Err(error);
+        }
         let called_at = self.client.engine().readings();
-        let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
+        let mut account = CallAccount::open(&self.client, self.key().title(), called_at, span);
         let call = self.call(wait, called_at);
         let (result, if_held) = match wait {
             None => {

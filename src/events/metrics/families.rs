@@ -64,24 +64,22 @@ const fn family(
 
 const FLAGS: &[&str] = &["false", "true"];
 
-/// By outcome: calls that acquired the lock, and the others by
-/// [`GaveUpReason`](crate::event::GaveUpReason).
+/// How a call for a lock ends: it acquires it, or ends by the
+/// [`GaveUpReason`](crate::event::GaveUpReason) of this number.
+pub(crate) const WAIT_OUTCOMES: &[&str] = &[
+    "acquired",
+    "cancelled",
+    "failed",
+    "held",
+    "timed_out",
+    "too_late",
+    "unavailable",
+];
 pub(crate) const WAIT: Family = family(
     "quorumlock_wait_seconds",
     Kind::Histogram,
     "Time from the beginning of a call for a lock to its end.",
-    &[(
-        "outcome",
-        &[
-            "acquired",
-            "cancelled",
-            "failed",
-            "held",
-            "timed_out",
-            "too_late",
-            "unavailable",
-        ],
-    )],
+    &[("outcome", WAIT_OUTCOMES)],
 );
 pub(crate) const HOLD: Family = family(
     "quorumlock_hold_seconds",

@@ -45,7 +45,7 @@ fn not_one_crate_more() {
         "rustls-pki-types",
         "rustls-webpki",
     ];
-    for features in ["", "capi,cli,embedded,log,metrics"] {
+    for features in ["", "capi,cli,embedded,log,metrics,tracing"] {
         let crates = crates(features);
         assert!(
             of_tls.iter().all(|name| !crates.contains(*name)),

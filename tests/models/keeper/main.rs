@@ -80,6 +80,7 @@ use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
 use engine::local_queue::{HoldId, LocalLock};
 use engine::watchdog_thread::WatchedLock;
 use events::report::Reporter;
+use events::spans::HoldSpan;
 use os::fork::ForkEpoch;
 use protocol::lock_key::LockKey;
 use shuttle::rand::{Rng, thread_rng};
@@ -223,8 +224,8 @@ impl Scene {
                 watched: Arc::clone(&watched),
             });
             stage.locks.lock().unwrap().push(Arc::clone(&lock));
-            let guard =
-                HeldLock::new(client.clone(), local, claim, lease, ttl).watched(Some(watched));
+            let guard = HeldLock::new(client.clone(), local, claim, lease, ttl, HoldSpan::NONE)
+                .watched(Some(watched));
             drop((still, client));
             act(&stage, &lock, guard);
         }));

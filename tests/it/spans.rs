@@ -1,0 +1,543 @@
+//! Spans of waits and holds, by the crate `tracing`: which there are, whose children they are, what
+//! their fields are, and when they close.
+
+mod subscriber;
+
+use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use crate::support::child::{Child, End};
+use crate::support::process::{alone, eventually};
+use crate::support::server::Server;
+use quorumlock::kind::Kind;
+use quorumlock::{
+    CancelHandle, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Owner, Redlock, ReleaseOutcome,
+    Wait, Watchdog,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex as Guarded, mpsc};
+use std::thread;
+use std::time::Duration;
+use subscriber::{Shown, Spans};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber, info_span};
+
+const WAIT: &str = "quorumlock.wait";
+const HOLD: &str = "quorumlock.hold";
+/// A time to live that a test lets pass.
+const SHORT_TTL: Duration = Duration::from_millis(100);
+
+/// Fields and their values, in order.
+fn fields(span: &Shown) -> Vec<(&str, &str)> {
+    let fields = span.fields.iter();
+    fields
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+/// The outcome of the last hold, which has closed.
+#[track_caller]
+fn ended(spans: &Spans) -> String {
+    let hold = spans.last(HOLD);
+    assert!(hold.is_closed(), "{hold:?}");
+    hold.field("outcome").to_owned()
+}
+
+/// Takes a lock and releases it within a span of the caller's. Both spans are that one's children,
+/// and the second follows from the first.
+#[track_caller]
+fn is_shown<K: Kind>(
+    mutex: &Mutex<K>,
+    kind: &str,
+    held_name: &str,
+    fence: impl FnOnce(&MutexGuard<K>) -> Option<i64>,
+) {
+    let (spans, _subscribed) = Spans::subscribed();
+    let caller = info_span!("caller");
+    let fence = caller.in_scope(|| {
+        let guard = take(mutex);
+        let fence = fence(&guard).map(|fence| fence.to_string());
+        let [wait] = &spans.named(WAIT)[..] else {
+            panic!()
+        };
+        let [hold] = &spans.named(HOLD)[..] else {
+            panic!()
+        };
+        assert!(wait.is_closed() && !hold.is_closed(), "{wait:?} {hold:?}");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        fence
+    });
+    let [wait, hold] = [spans.last(WAIT), spans.last(HOLD)];
+    assert_eq!(
+        fields(&wait),
+        [
+            ("attempts", "1"),
+            ("lock.kind", kind),
+            ("lock.name", mutex.name()),
+            ("outcome", "acquired")
+        ]
+    );
+    let mut expected = vec![
+        ("lock.kind", kind),
+        ("lock.name", held_name),
+        ("outcome", "released"),
+    ];
+    if let Some(fence) = &fence {
+        expected.insert(0, ("fence", fence.as_str()));
+    }
+    assert_eq!(fields(&hold), expected);
+    let caller = caller.id().map(|id| id.into_u64());
+    assert!(wait.parent == caller && hold.parent == caller);
+    assert_eq!(hold.follows, [wait.number]);
+    assert!(hold.is_closed() && wait.follows.is_empty());
+    assert_eq!([wait.target, hold.target], ["quorumlock::lock"; 2]);
+}
+
+#[test]
+fn each_kind_has_a_span_of_its_wait_and_one_of_its_hold() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).prefix("p:").build().unwrap();
+    is_shown(&client.mutex("k"), "plain", "k", |_| None);
+    is_shown(&client.mutex("k").fair(), "plain", "k", |_| None);
+    is_shown(&client.mutex("k").reentrant(), "plain", "k", |_| None);
+    is_shown(&client.mutex("k").fenced(), "fenced", "k", |guard| {
+        Some(i64::from(guard.fence()))
+    });
+    is_shown(&client.read_mutex("rw"), "read", "rw", |_| None);
+    is_shown(&client.write_mutex("rw"), "write", "rw", |_| None);
+    is_shown(&client.write_mutex("f").fenced(), "write", "f", |guard| {
+        Some(i64::from(guard.fence()))
+    });
+    is_shown(&client.mutex_set(["b", "a"]), "set", "a, b", |_| None);
+    is_shown(&client.semaphore("s", 1), "permit", "s#0", |_| None);
+}
+
+/// A call that must end without the lock, and leave no span of a hold.
+#[track_caller]
+fn is_without<T>(outcome: &str, attempts: Option<&str>, call: impl FnOnce() -> T) {
+    let (spans, _subscribed) = Spans::subscribed();
+    call();
+    let [wait] = &spans.named(WAIT)[..] else {
+        panic!("one call")
+    };
+    assert_eq!(wait.field("outcome"), outcome, "{wait:?}");
+    assert!(wait.is_closed() && spans.named(HOLD).is_empty());
+    assert!(attempts.is_none_or(|attempts| wait.field("attempts") == attempts));
+}
+
+#[test]
+fn a_call_without_the_lock_shows_why() {
+    let mut servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = long_lock(&client, "k");
+    let _held = take(&mutex);
+    is_without("held", Some("1"), || mutex.try_lock().unwrap().is_none());
+    is_without("timed_out", None, || {
+        let guard = mutex.lock_timeout(Duration::from_millis(20)).unwrap();
+        assert!(guard.is_none());
+    });
+    let handle = CancelHandle::new();
+    handle.cancel();
+    let wait = Wait::unlimited().cancelled_by(&handle);
+    is_without("cancelled", None, || mutex.lock_with(&wait).unwrap_err());
+    let unusable = LONG_TTL * 9;
+    is_without("failed", Some("0"), || {
+        mutex.clone().ttl(unusable).lock().unwrap_err()
+    });
+    is_without("failed", Some("0"), || {
+        client.read_mutex("rw").ttl(unusable).lock().unwrap_err()
+    });
+    servers[1].kill();
+    servers[2].kill();
+    is_without("unavailable", Some("1"), || {
+        client.mutex("free").try_lock().unwrap_err()
+    });
+}
+
+#[test]
+fn a_call_that_waits_shows_how_often_it_asked() {
+    let servers = Server::several(3).unwrap();
+    let held = take(&long_lock(&client(&servers), "k"));
+    let (spans, _subscribed) = Spans::subscribed();
+    let waiting = thread::spawn({
+        let (client, spans) = (client(&servers), spans.clone());
+        move || {
+            let _subscribed = spans.subscribe();
+            long_lock(&client, "k").lock().unwrap().unlock().unwrap()
+        }
+    });
+    assert!(eventually(SOON, || !spans.named(WAIT).is_empty()));
+    thread::sleep(Duration::from_millis(50));
+    let wait = spans.last(WAIT);
+    assert!(!wait.is_closed() && wait.field("outcome").is_empty());
+    drop(held);
+    assert_eq!(waiting.join().unwrap(), ReleaseOutcome::Released);
+    let [wait, hold] = [spans.last(WAIT), spans.last(HOLD)];
+    assert_eq!(wait.field("outcome"), "acquired");
+    assert!(wait.field("attempts").parse::<u32>().unwrap() > 1);
+    assert_eq!((hold.follows, hold.parent), (vec![wait.number], None));
+}
+
+/// Has all nodes forget these keys.
+fn forget(servers: &[Server], key: &str) {
+    for server in servers {
+        server.command(&["DEL", key]).unwrap();
+    }
+}
+
+#[test]
+fn the_outcome_of_a_hold_is_shown() {
+    let mut servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let mutex = long_lock(&client, "k");
+    drop(take(&mutex));
+    assert_eq!(ended(&spans), "dropped");
+
+    let short = client.mutex("k").ttl(SHORT_TTL);
+    let guard = take(&short);
+    thread::sleep(SHORT_TTL);
+    assert!(!spans.last(HOLD).is_closed(), "nothing watches the lock");
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
+    assert_eq!(ended(&spans), "expired");
+    let guard = take(&short);
+    thread::sleep(SHORT_TTL);
+    drop(guard);
+    assert_eq!(ended(&spans), "expired");
+
+    let guard = take(&mutex);
+    forget(&servers, "k");
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
+    assert_eq!(ended(&spans), "expired");
+
+    let guard = take(&mutex);
+    servers[0].kill();
+    servers[1].kill();
+    assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(ended(&spans), "unconfirmed");
+}
+
+#[test]
+fn a_hold_ends_where_its_loss_is_found() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let is_lost = || {
+        let is_closed = || spans.last(HOLD).is_closed();
+        eventually(SOON, is_closed) && ended(&spans) == "lost"
+    };
+
+    // By an extension.
+    let guard = take(&long_lock(&client, "k"));
+    forget(&servers, "k");
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+    assert!(is_lost());
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
+    assert!(is_lost(), "as before");
+
+    // By a watchdog.
+    let watched = client
+        .mutex("k")
+        .ttl(SHORT_TTL * 3)
+        .watchdog(Watchdog::new());
+    let guard = take(&watched);
+    thread::sleep(SHORT_TTL * 5);
+    assert!(!spans.last(HOLD).is_closed());
+    forget(&servers, "k");
+    assert!(is_lost());
+    drop(guard);
+
+    // By the watch of a lock that nothing extends, also if its guard is leaked.
+    let guard = take(&client.mutex("k").ttl(SHORT_TTL));
+    guard.lost().unwrap();
+    assert!(is_lost() && guard.remaining().is_zero());
+    drop(guard);
+    let guard = take(&client.mutex("leaked").ttl(SHORT_TTL));
+    guard.lost().unwrap();
+    std::mem::forget(guard);
+    assert!(is_lost());
+    let unwatched = take(&client.mutex("unwatched").ttl(SHORT_TTL));
+    std::mem::forget(unwatched);
+    thread::sleep(SHORT_TTL * 2);
+    assert!(!spans.last(HOLD).is_closed(), "nothing has found out");
+}
+
+#[test]
+fn a_lease_on_its_way_has_no_span() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let guard = take(&long_lock(&client, "k").fenced());
+    let fence = i64::from(guard.fence()).to_string();
+    let lease = guard.detach().unwrap();
+    assert_eq!(ended(&spans), "detached");
+    let caller = info_span!("caller");
+    let guard = caller.in_scope(|| client.attach(lease).unwrap());
+    let hold = spans.last(HOLD);
+    assert!(!hold.is_closed() && hold.follows.is_empty());
+    assert_eq!(hold.parent, caller.id().map(|id| id.into_u64()));
+    assert_eq!(
+        (hold.field("fence"), hold.field("lock.kind")),
+        (&*fence, "fenced")
+    );
+    drop(guard);
+    assert_eq!(
+        (ended(&spans), spans.named(HOLD).len()),
+        ("dropped".into(), 2)
+    );
+    let lease = take(&long_lock(&client, "k").reentrant()).detach().unwrap();
+    assert_eq!(ended(&spans), "detached");
+    let guard = client.attach(lease).unwrap();
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(ended(&spans), "released");
+    assert_eq!((spans.named(WAIT).len(), spans.named(HOLD).len()), (2, 4));
+}
+
+/// Both guards of threads that read, in the order in which they were made.
+fn readers(mutex: &Mutex<quorumlock::kind::Read>) -> [quorumlock::RwReadGuard; 2] {
+    [take(mutex), take(mutex)]
+}
+
+#[test]
+fn each_guard_that_shares_a_lease_to_read_has_a_span() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let mutex = client.read_mutex("rw").ttl(LONG_TTL);
+    let outcomes = || {
+        let holds = spans.named(HOLD);
+        let [.., first, second] = &holds[..] else {
+            panic!()
+        };
+        [first, second].map(|hold| match hold.is_closed() {
+            true => hold.field("outcome").to_owned(),
+            false => "open".to_owned(),
+        })
+    };
+
+    let [first, second] = readers(&mutex);
+    let [asked, joined] = &spans.named(WAIT)[..] else {
+        panic!()
+    };
+    assert_eq!(
+        [asked, joined].map(|wait| wait.field("attempts")),
+        ["1", "0"]
+    );
+    assert_eq!(joined.field("outcome"), "acquired");
+    let links = spans.named(HOLD).into_iter().map(|hold| hold.follows);
+    assert_eq!(links.collect::<Vec<_>>(), [[asked.number], [joined.number]]);
+    assert_eq!(first.unlock().unwrap(), ReleaseOutcome::StillHeld(1));
+    assert_eq!(outcomes(), ["still_held", "open"]);
+    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(outcomes(), ["still_held", "released"]);
+
+    let [first, second] = readers(&mutex);
+    assert!(first.detach().is_err());
+    assert_eq!(outcomes(), ["dropped", "open"]);
+    let lease = second.detach().unwrap();
+    assert_eq!(outcomes(), ["dropped", "detached"]);
+    drop(client.attach(lease).unwrap());
+    assert_eq!(outcomes(), ["detached", "dropped"]);
+
+    let guards = readers(&mutex.clone().ttl(SHORT_TTL * 3));
+    thread::sleep(SHORT_TTL * 3);
+    assert_eq!(outcomes(), ["open"; 2]);
+    drop(guards);
+    assert_eq!(outcomes(), ["expired"; 2]);
+
+    let watched = mutex.clone().ttl(SHORT_TTL * 3).watchdog(Watchdog::new());
+    let guards = readers(&watched);
+    for server in &servers {
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+    assert!(
+        eventually(SOON, || outcomes() == ["lost"; 2]),
+        "{:?}",
+        outcomes()
+    );
+    drop(guards);
+}
+
+#[test]
+fn a_writer_that_reads_on_has_another_span() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let writer = take(&client.write_mutex("rw").fenced());
+    let reader = writer.downgrade().unwrap();
+    let [writing, reading] = &spans.named(HOLD)[..] else {
+        panic!()
+    };
+    assert!(writing.is_closed() && !reading.is_closed());
+    assert_eq!(writing.field("outcome"), "downgraded");
+    assert_eq!(reading.follows, [writing.number]);
+    assert_eq!(
+        fields(reading),
+        [("lock.kind", "read"), ("lock.name", "rw")]
+    );
+    assert_eq!(reader.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(ended(&spans), "released");
+}
+
+#[test]
+fn all_levels_of_an_owner_share_a_span() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let mutex = long_lock(&client, "k").reentrant();
+    let outer = take(&mutex);
+    let inner = take(&mutex);
+    drop(outer);
+    assert!(!spans.last(HOLD).is_closed());
+    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(ended(&spans), "released");
+    let owner = Owner::new();
+    let levels = [(); 2].map(|()| mutex.lock_as(&owner, &Wait::unlimited()).unwrap());
+    drop(levels);
+    assert_eq!(ended(&spans), "dropped");
+    assert_eq!((spans.named(WAIT).len(), spans.named(HOLD).len()), (2, 2));
+}
+
+#[test]
+fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let guard = take(&long_lock(&client, "k"));
+    thread::spawn(move || drop(guard)).join().unwrap();
+    assert_eq!(ended(&spans), "dropped");
+    client.flush_releases(SOON).unwrap();
+    let work = AssertUnwindSafe(|| {
+        let _guard = take(&long_lock(&client, "k"));
+        panic!("planned");
+    });
+    assert!(catch_unwind(work).is_err());
+    assert_eq!(ended(&spans), "dropped");
+}
+
+/// A subscriber that takes a lock wherever it is called, and then panics.
+struct Hostile {
+    client: Redlock,
+    calls: mpsc::Sender<&'static str>,
+}
+
+impl Hostile {
+    fn called(&self, as_what: &'static str) {
+        self.calls.send(as_what).unwrap();
+        let guard = self.client.mutex(as_what).lock().unwrap();
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        panic!("planned");
+    }
+}
+
+impl Subscriber for Hostile {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "quorumlock::lock"
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        self.calls.send(attributes.metadata().name()).unwrap();
+        let guard = self.client.mutex("new").lock().unwrap();
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {
+        self.called("record");
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {
+        self.calls.send("follows").unwrap();
+    }
+
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+
+    fn try_close(&self, _: Id) -> bool {
+        self.called("close");
+        true
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_or_locks_changes_no_result() {
+    alone(
+        "spans::a_subscriber_that_panics_or_locks_changes_no_result",
+        || {
+            let servers = Server::several(3).unwrap();
+            let client = client(&servers);
+            let (calls, seen) = mpsc::channel();
+            let hostile = Hostile {
+                client: client.clone(),
+                calls,
+            };
+            // For the whole process: tracing calls one of a thread for nothing that it calls.
+            tracing::subscriber::set_global_default(hostile).unwrap();
+            let guard = take(&long_lock(&client, "k"));
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            let expected = [WAIT, HOLD, "follows", "record", "close", "record", "close"];
+            assert_eq!(seen.try_iter().collect::<Vec<_>>(), expected);
+            let work = AssertUnwindSafe(|| {
+                let _guard = take(&long_lock(&client, "k"));
+                panic!("planned");
+            });
+            assert!(catch_unwind(work).is_err());
+            assert_eq!(seen.try_iter().count(), expected.len());
+        },
+    );
+}
+
+#[test]
+fn calls_of_an_observer_have_no_spans() {
+    let servers = Server::several(3).unwrap();
+    let inner = client(&servers);
+    let (spans, _subscribed) = Spans::subscribed();
+    let outside = Guarded::new(Some(take(&long_lock(&inner, "outside"))));
+    let lock_inside = move |_: &quorumlock::event::Event| {
+        // The span of a guard from outside ends.
+        drop(outside.lock().unwrap().take());
+        drop(take(&inner.mutex("inside").ttl(LONG_TTL)));
+        inner.flush_releases(SOON).unwrap();
+    };
+    let client = builder(&servers).observer(lock_inside).build().unwrap();
+    drop(take(&long_lock(&client, "k")));
+    let holds = spans.named(HOLD);
+    let names = holds.iter().map(|hold| hold.field("lock.name"));
+    assert_eq!(names.collect::<Vec<_>>(), ["outside", "k"]);
+    assert_eq!(spans.named(WAIT).len(), 2);
+    assert!(holds.iter().all(|hold| hold.field("outcome") == "dropped"));
+}
+
+#[test]
+fn a_child_closes_no_span_of_its_parent() {
+    alone("spans::a_child_closes_no_span_of_its_parent", || {
+        let servers = Server::several(3).unwrap();
+        let client = client(&servers);
+        let (spans, _subscribed) = Spans::subscribed();
+        let watched = long_lock(&client, "watched").watchdog(Watchdog::new());
+        let reading = client.read_mutex("rw").ttl(LONG_TTL);
+        let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
+        let mut guards = Some((
+            take(&long_lock(&client, "k")),
+            take(&watched),
+            take(&reading),
+        ));
+        let child = Child::fork(End::Vanish, |_| {
+            drop(guards.take());
+            assert_eq!(
+                long_lock(&client, "k").try_lock().unwrap_err().kind(),
+                ErrorKind::Forked
+            );
+            assert_eq!(reading.try_lock().unwrap_err().kind(), ErrorKind::Forked);
+            assert_eq!(spans.named(WAIT).len(), 3);
+            assert!(spans.named(HOLD).iter().all(|hold| !hold.is_closed()));
+            // Its own calls have spans, also one with a handle of the parent.
+            let own = crate::clients::client(&servers);
+            let refused = long_lock(&own, "own").lock_with(&wait).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Forked);
+            assert_eq!(spans.last(WAIT).field("outcome"), "failed");
+        });
+        child.end(SOON);
+        drop(guards.take());
+        assert!(spans.named(HOLD).iter().all(Shown::is_closed));
+    });
+}
