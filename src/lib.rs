@@ -198,6 +198,7 @@ pub use api::mutex::Mutex;
 pub use api::node_status::{Latency, NodeState, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
+pub use api::shutdown::ShutdownOutcome;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use api::tls::Tls;

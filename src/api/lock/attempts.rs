@@ -153,6 +153,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
     }
 
+    /// Whether the wait is cancelled, or the client shut down.
+    fn is_cancelled(&self) -> bool {
+        self.call.lock.client.shutdown().has_begun() || self.wait.is_cancelled()
+    }
+
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
     pub(super) fn run(&mut self) -> Result<Option<Won<'a>>> {
         loop {
@@ -163,7 +168,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 self.report_loss();
             }
             match output {
-                Output::Attempt if self.wait.is_cancelled() => self.machine.cancelled(),
+                Output::Attempt if self.is_cancelled() => self.machine.cancelled(),
                 Output::Attempt if self.call.lock.permits.is_some() => self.search()?,
                 Output::Attempt if self.is_to_enqueue() => self.enqueue_set()?,
                 Output::Attempt => self.attempt()?,
@@ -436,6 +441,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             held.announce();
         }
         match held {
+            // The shutdown began during the attempt.
+            Some(_) if client.shutdown().has_begun() => Err(call.cancelled()),
             // An observer may have run for longer than the lease lasts.
             Some(held) if held.is_over() => {
                 Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))

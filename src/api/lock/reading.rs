@@ -22,7 +22,10 @@ impl Lock {
             Some(_) => (Timestamp::NEVER, None),
         };
         if let Some(share) = self.join(came_at, until)? {
-            return Ok(Some(Held::Shared(share)));
+            if !self.client.shutdown().has_begun() {
+                return Ok(Some(Held::Shared(share)));
+            }
+            share.give_back();
         }
         let share = self.take_by(wait, |attempts: &mut Attempts<'_, '_>| {
             if wait.is_some()
@@ -87,10 +90,11 @@ impl Lock {
         }
     }
 
-    /// The lease that a thread of this client has.
+    /// The lease that a thread of this client has, unless the client is shut down.
     fn shared(&self) -> Option<Arc<SharedLock>> {
         self.reads
             .as_ref()
+            .filter(|_| !self.client.shutdown().has_begun())
             .and_then(|reads| reads.find(self.key().title()))
     }
 
@@ -147,6 +151,10 @@ impl Lock {
             };
             self.client.report().acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
+        }
+        if self.client.shutdown().has_begun() {
+            share.give_back();
+            return Err(attempts.call.cancelled());
         }
         // An observer may have run for longer than the lease lasts.
         if share.lock().held().is_over() {

@@ -59,6 +59,7 @@ impl Lock {
     ) -> Result<Option<G>> {
         self.client.check_process()?;
         wait.map_or(Ok(()), Wait::check_process)?;
+        let _in_progress = self.client.shutdown().begin_call(wait.is_none());
         let called_at = self.client.engine().readings();
         let mut account = CallAccount::open(&self.client, self.key().title(), called_at);
         let call = self.call(wait, called_at);

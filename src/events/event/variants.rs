@@ -400,7 +400,7 @@ impl Event {
             | Event::AttemptLost { .. }
             | Event::Extended { .. }
             | Event::GaveUp {
-                reason: GaveUpReason::Cancelled | GaveUpReason::Held,
+                reason: GaveUpReason::Cancelled | GaveUpReason::Held | GaveUpReason::ShutDown,
                 ..
             }
             | Event::Released {

@@ -80,6 +80,7 @@ pub(crate) const WAIT: Family = family(
             "timed_out",
             "too_late",
             "unavailable",
+            "shut_down",
         ],
     )],
 );
