@@ -72,6 +72,7 @@ mod restarts;
 mod script_errors;
 mod semaphore;
 mod sets;
+mod shutdown;
 mod slow_callbacks;
 mod standing;
 mod storm;

@@ -408,7 +408,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             // A thread that waits to read shares the lease of one that reads.
             if lock.kind.access() != Some(Access::Read) {
                 local.hold(hold, validity, self.now);
-                ticket = None;
+                // A shutdown waits for the ticket, and would not see the holder of a slot.
+                ticket.take_if(|_| !client.shutdown().has_begun());
             }
             let watched = lock.watchdog.as_ref().map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
@@ -441,8 +442,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
             held.announce();
         }
         match held {
-            // The shutdown began during the attempt.
-            Some(_) if client.shutdown().has_begun() => Err(call.cancelled()),
+            // The shutdown began during the attempt. The lock is released before the ticket goes.
+            Some(refused) if client.shutdown().has_begun() => {
+                drop(refused);
+                Err(call.cancelled())
+            }
             // An observer may have run for longer than the lease lasts.
             Some(held) if held.is_over() => {
                 Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))
