@@ -490,9 +490,9 @@ quorumlock_result quorumlock_client_flush_releases(
 
 /* Ends the work of a client, for a program that is told to end: waits for timeout_ms at most. From its first moment on,
  * each call for a lock fails with QUORUMLOCK_SHUT_DOWN, and so do the calls that wait. Guards are valid and extended as
- * before, and the function waits until all of them are unlocked or freed, and every node has run the releases. It may be
- * called again, to wait for longer, and by several threads at once. With 0, and called by an observer, it begins the
- * shutdown and does not wait. Not for a handler of signals.
+ * before, and the function waits until all of them are unlocked or freed, and every node has run the releases. It may
+ * be called again, to wait for longer, and by several threads at once. With 0, and called by an observer, it begins
+ * the shutdown and does not wait. Not for a handler of signals.
  * Gives QUORUMLOCK_SHUTDOWN_INCOMPLETE when that has not happened in time. */
 quorumlock_result quorumlock_client_shutdown(
     const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);

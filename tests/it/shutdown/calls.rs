@@ -90,7 +90,8 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
     client.connect(SOON).unwrap();
-    let attempts: [(&str, fn(&Mutex) -> quorumlock::Result<bool>); 2] = [
+    type Attempt = fn(&Mutex) -> quorumlock::Result<bool>;
+    let attempts: [(&str, Attempt); 2] = [
         ("a", |mutex| Ok(mutex.try_lock()?.is_some())),
         ("b", |mutex| Ok(mutex.lock_timeout(SOON * 2)?.is_some())),
     ];

@@ -17,9 +17,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// The nodes of the program, in the environment of the process that is one.
-const NODES: &str = "QUORUMLOCK_TEST_POD";
+const NODES: &str = "POD_NODES";
 /// How long its jobs take.
-const WORK: &str = "QUORUMLOCK_TEST_POD_WORK_MS";
+const WORK: &str = "POD_WORK_MS";
 const LOCK: &str = "reports/daily";
 
 /// Not a test of its own: the program, in a process that another test has started.
