@@ -1,7 +1,7 @@
 //! Calls for locks after the shutdown has begun, and calls that are on their way then.
 
 use super::{MOMENT, begin, complete, incomplete};
-use crate::clients::{LONG_TTL, SOON, Seen, builder, calls, client, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, Seen, builder, calling, calls, client, long_lock, take};
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason};
 use quorumlock::kind::{Any, Kind};
@@ -49,6 +49,8 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
         let read = client.read_mutex("read").ttl(LONG_TTL);
         // Others may not share it.
         let reader = take(&read);
+        // A thread that shares it asks the nodes first.
+        thread::sleep(MOMENT);
         begin(&client, &["read"]);
         let before: Vec<u64> = servers.iter().map(asked).collect();
         is_refused(&kept);
@@ -84,36 +86,45 @@ fn asked(server: &Server) -> u64 {
         .sum()
 }
 
-/// It is released on every node, and its call fails.
+/// It is released on every node, and its call fails. An observer is slow to learn of it.
 #[test]
 fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(SOON).build().unwrap();
-    client.connect(SOON).unwrap();
-    type Attempt = fn(&Mutex) -> quorumlock::Result<bool>;
-    let attempts: [(&str, Attempt); 2] = [
-        ("a", |mutex| Ok(mutex.try_lock()?.is_some())),
-        ("b", |mutex| Ok(mutex.lock_timeout(SOON * 2)?.is_some())),
+    type Attempt = fn(&Redlock) -> quorumlock::Result<bool>;
+    let attempts: [Attempt; 3] = [
+        |client| Ok(long_lock(client, "a").try_lock()?.is_some()),
+        |client| Ok(long_lock(client, "b").lock_timeout(SOON * 2)?.is_some()),
+        |client| Ok(client.semaphore("s", 2).ttl(LONG_TTL).lock()?.slot() < 2),
     ];
+    let servers = Server::several(3).unwrap();
+    let acquired = AtomicUsize::new(0).into();
+    let client = builder(&servers)
+        .node_timeout(SOON)
+        .observer(calling(&acquired, |acquired: &AtomicUsize, event| {
+            if let Event::Acquired { name, .. } = event {
+                acquired.fetch_add(1, Ordering::SeqCst);
+                // The other calls end before, and the shutdown looks once a second for what has not.
+                let is_permit = name.starts_with('s');
+                thread::sleep(Duration::from_millis(if is_permit { 1500 } else { 0 }));
+            }
+        }))
+        .build()
+        .unwrap();
+    client.connect(SOON).unwrap();
     servers.iter().for_each(|server| server.pause().unwrap());
     thread::scope(|scope| {
-        let in_progress = attempts.map(|(name, attempt)| {
-            let mutex = long_lock(&client, name);
-            scope.spawn(move || attempt(&mutex))
-        });
+        let client = &client;
+        let in_progress = attempts.map(|attempt| scope.spawn(move || attempt(client)));
         thread::sleep(MOMENT);
         let outcome = client.shutdown(Duration::ZERO).unwrap();
-        assert_eq!(incomplete(outcome), (Vec::new(), 2, Vec::new()));
-        assert!(in_progress.iter().all(|call| !call.is_finished()));
+        assert_eq!(incomplete(outcome), (Vec::new(), 3, Vec::new()));
         let waiting = scope.spawn(|| client.shutdown(SOON).unwrap());
         thread::sleep(MOMENT);
         assert!(!waiting.is_finished(), "calls are in progress");
         servers.iter().for_each(|server| server.resume().unwrap());
         assert_eq!(waiting.join().unwrap(), ShutdownOutcome::Complete);
-        for server in &servers {
-            assert!(calls(server, "set") >= 2, "the attempts have been made");
-            assert!(server.keys().unwrap().is_empty());
-        }
+        let found: Vec<_> = servers.iter().map(keys).collect();
+        assert!(found.iter().all(Vec::is_empty), "{found:?}");
+        assert_eq!(acquired.load(Ordering::SeqCst), 3);
         for call in in_progress {
             let error = call.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
