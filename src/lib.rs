@@ -91,6 +91,8 @@
 //!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it, whatever
 //!    its kind.
 //! 3. [`Wait`] is the limit of a wait, and [`CancelHandle`] ends waits from another thread.
+//!    [`shutdown`](Redlock::shutdown) ends all waits of a client when its program is told to end,
+//!    and waits for the guards.
 //! 4. [`MutexGuard`] is a held lock. Dropping it releases; [`unlock`](MutexGuard::unlock) also
 //!    returns the outcome, a [`ReleaseOutcome`]. [`extend`](MutexGuard::extend) extends the lease,
 //!    with an [`ExtendOutcome`] as its outcome. [`detach`](MutexGuard::detach) makes a [`Lease`] of
@@ -200,6 +202,7 @@ pub use api::mutex::Mutex;
 pub use api::node_status::{Latency, NodeState, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
+pub use api::shutdown::ShutdownOutcome;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use api::tls::Tls;

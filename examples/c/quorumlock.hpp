@@ -549,6 +549,13 @@ public:
         detail::must(quorumlock_client_flush_releases, handle_.get(), static_cast<std::uint64_t>(timeout.count()));
     }
 
+    // Grants no lock from now on, ends waits, and waits until all guards have gone and their locks are released; throws
+    // QUORUMLOCK_SHUTDOWN_INCOMPLETE when that has not happened in time. Not for a handler of signals.
+    void shutdown(milliseconds timeout) const
+    {
+        detail::must(quorumlock_client_shutdown, handle_.get(), detail::count(timeout));
+    }
+
     quorumlock_client *get() const noexcept { return handle_.get(); }
 
 private:

@@ -47,6 +47,8 @@ class Result(enum.IntEnum):
     FORKED = 105
     EXTENSION_FAILED = 106
     LEASE_TOO_SHORT = 107
+    SHUT_DOWN = 108
+    SHUTDOWN_INCOMPLETE = 109
     NULL_POINTER = 200
     NOT_UTF8 = 201
     TOO_LONG = 202
@@ -114,6 +116,7 @@ _FUNCTIONS = {
     "quorumlock_counters_free": (None, _HANDLE),
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_client_flush_releases": (c_int, _HANDLE, c_uint64, _OUT),
+    "quorumlock_client_shutdown": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
     "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
@@ -704,6 +707,14 @@ class Client(_Handle):
     def flush_releases(self, timeout):
         """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
         _must(_c.quorumlock_client_flush_releases, self._handle, max(0, int(timeout * 1000)))
+
+    def shutdown(self, timeout):
+        """Grants no lock from now on, ends waits, and waits until all guards have gone and their locks are released.
+
+        Raises SHUTDOWN_INCOMPLETE when that has not happened within so many seconds. Call it on the main thread or
+        another one, not in a handler of a signal: that one may have interrupted the holder of a lock.
+        """
+        _must(_c.quorumlock_client_shutdown, self._handle, _millis(timeout))
 
 
 class CancelHandle(_Handle):

@@ -8,6 +8,7 @@ use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Human;
 use crate::api::forked;
+use crate::api::shutdown::state::ShutdownState;
 use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::local_queue::slots::Semaphores;
 use crate::engine::local_queue::{LocalLock, Queues, Unavailability};
@@ -30,6 +31,7 @@ pub(crate) struct Client {
 
 struct SharedClient {
     created_in: ForkEpoch,
+    shutdown: ShutdownState,
     engine: Arc<Engine>,
     queues: Queues,
     semaphores: Semaphores,
@@ -68,6 +70,7 @@ impl Client {
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
         let shared = SharedClient {
             created_in,
+            shutdown: ShutdownState::new(created_in),
             engine,
             queues: Queues::default(),
             semaphores,
@@ -111,6 +114,15 @@ impl Client {
         } else {
             self.shared.queues.of(key)
         }
+    }
+
+    /// The shutdown of the client, begun or not.
+    pub(crate) fn shutdown(&self) -> &ShutdownState {
+        &self.shared.shutdown
+    }
+
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.shared.queues
     }
 
     pub(crate) fn semaphores(&self) -> &Semaphores {
@@ -172,16 +184,21 @@ impl Client {
 
     /// The faults of a count, with the addresses of their nodes.
     pub(crate) fn unavailability(&self, count: &RoundResult) -> Unavailability {
-        let cause = |&(node, fault): &(NodeId, Fault)| {
-            NodeFault::new(self.settings().nodes[node.index()].clone(), fault)
-        };
         let tally = &count.tally;
         Unavailability {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
             asked: count.reached,
             quorum_impossible_since: None,
-            causes: count.faults.iter().map(cause).collect(),
+            causes: self.node_faults(&count.faults),
         }
+    }
+
+    /// These faults, with the addresses of their nodes.
+    pub(crate) fn node_faults(&self, faults: &[(NodeId, Fault)]) -> Vec<NodeFault> {
+        let nodes = &self.settings().nodes;
+        let fault =
+            |&(node, fault): &(NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
+        faults.iter().map(fault).collect()
     }
 
     /// Waits for the releases that nodes have not run.
@@ -192,24 +209,22 @@ impl Client {
         if unsettled.is_empty() {
             Ok(())
         } else {
-            Err(self.unsettled(timeout, unsettled))
+            Err(self.unsettled(timeout, &unsettled))
         }
     }
 
     /// The error that these nodes have not run all releases in time.
-    pub(crate) fn unsettled(&self, timeout: Duration, unsettled: Vec<(NodeId, Fault)>) -> Error {
-        let nodes = &self.settings().nodes;
+    pub(crate) fn unsettled(&self, timeout: Duration, unsettled: &[(NodeId, Fault)]) -> Error {
+        let nodes = self.settings().nodes.len();
         let message = format!(
             "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time \
              to live",
             Human(timeout),
             unsettled.len(),
-            nodes.len()
+            nodes
         );
-        let cause =
-            |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
-        let causes = unsettled.into_iter().map(cause).collect();
-        Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes)
+        Error::new(ErrorKind::Unavailable, message)
+            .with_causes_of(nodes, self.node_faults(unsettled))
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.

@@ -21,6 +21,7 @@ pub(crate) mod redlock;
 mod refused;
 pub(crate) mod share;
 pub(crate) mod shared_lock;
+pub(crate) mod shutdown;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod wait;

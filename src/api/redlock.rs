@@ -10,6 +10,7 @@ use crate::api::lock::Lock;
 use crate::api::mutex::Mutex;
 use crate::api::node_status::NodeStatus;
 use crate::api::shared_lock::SharedLocks;
+use crate::api::shutdown::{self, ShutdownOutcome};
 use crate::events::error::Result;
 use crate::events::metrics::nodes::NodeSample;
 use std::fmt;
@@ -227,6 +228,49 @@ impl Redlock {
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn flush_releases(&self, timeout: Duration) -> Result<()> {
         self.client.flush_releases(timeout)
+    }
+
+    /// Ends the work of this client and of all its clones, and waits for `timeout` at most: for a
+    /// program that is told to end, by `SIGTERM` or otherwise.
+    ///
+    /// From its first moment on, no lock is granted: each call for one returns an error of kind
+    /// [`ShutDown`](crate::ErrorKind::ShutDown), and so do the calls that wait, wherever they are.
+    /// One whose attempt is in flight returns within a node timeout; a lock that it acquires is
+    /// released. What is held remains held: guards are valid and extended as before, and their
+    /// owners may take a [reentrant](crate::kind::Reentrant) lock again.
+    ///
+    /// Then it waits until all guards are dropped and every node has run the releases. It may be
+    /// called again, to wait for longer, and by several threads at once. A timeout of zero begins
+    /// the shutdown and returns what it would wait for. Called by an
+    /// [observer](crate::Builder::observer), it does not wait either. A lock whose guard is
+    /// [detached](MutexGuard::detach) is not waited for.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::{ErrorKind, ShutdownOutcome};
+    /// use std::{thread, time::Duration};
+    ///
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// let worker = thread::spawn(move || {
+    ///     // The rest of the work.
+    ///     drop(guard);
+    /// });
+    ///
+    /// let outcome = redlock.shutdown(Duration::from_secs(20))?;
+    /// assert_eq!(outcome, ShutdownOutcome::Complete, "{outcome}");
+    /// let error = redlock.mutex("orders/43").try_lock().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::ShutDown);
+    /// # worker.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A [recipe](crate::docs::recipes#pods) has a whole program.
+    ///
+    /// # Errors
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
+    pub fn shutdown(&self, timeout: Duration) -> Result<ShutdownOutcome> {
+        shutdown::shut_down(&self.client, &self.reads, timeout)
     }
 
     /// What counters show of the nodes.

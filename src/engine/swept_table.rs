@@ -46,14 +46,18 @@ impl<K: Eq + Hash, V: InUse> SweptTable<K, V> {
         self.values.get(key)
     }
 
-    /// Enters a value, in place of an earlier one.
-    pub(crate) fn insert(&mut self, key: K, value: V) {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.values.iter()
+    }
+
+    /// Enters a value, in place of an earlier one, which it returns.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         if self.values.len() >= self.most {
             self.values.retain(|_, value| value.is_in_use());
             // Twice as many as are left, so that an insertion looks at two values on average.
             self.most = (self.values.len() * 2).max(LEAST_SWEPT);
         }
-        self.values.insert(key, value);
+        self.values.insert(key, value)
     }
 }
 

@@ -65,6 +65,9 @@ pub enum ErrorKind {
     /// requires. Nothing was sent. [Extend](crate::MutexGuard::extend) it, or do the step that
     /// takes so long under a new lock.
     LeaseTooShort,
+    /// The client is [shut down](crate::Redlock::shutdown), and grants no lock any more. Nothing is
+    /// held.
+    ShutDown,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live.
     /// Whether the lock is held is unknown; a later attempt may succeed, unless the error [is
     /// permanent](Error::is_permanent). [`Error::causes`] lists what failed at each node. A wait
@@ -89,10 +92,10 @@ impl Error {
     /// Whether a further attempt fails as well until the program, its configuration or a node is
     /// changed.
     ///
-    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and
-    /// [`LeaseLost`](ErrorKind::LeaseLost); and for [`Unavailable`](ErrorKind::Unavailable) where
-    /// so many [causes](Error::causes) are [permanent](crate::Cause::is_permanent) that the other
-    /// nodes are no quorum.
+    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked),
+    /// [`LeaseLost`](ErrorKind::LeaseLost) and [`ShutDown`](ErrorKind::ShutDown); and for
+    /// [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
+    /// [permanent](crate::Cause::is_permanent) that the other nodes are no quorum.
     ///
     /// ```
     /// use quorumlock::{Cause, Redlock};
@@ -118,7 +121,7 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
         let is_permanent = matches!(
             kind,
-            ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost
+            ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost | ErrorKind::ShutDown
         );
         Error(Box::new(Content {
             kind,
@@ -197,6 +200,14 @@ impl Error {
         )
     }
 
+    /// The client is shut down. `action` names what could not be done.
+    pub(crate) fn shut_down(action: &str, resource: &str) -> Error {
+        Error::new(
+            ErrorKind::ShutDown,
+            format!("cannot {action} {resource:?}: the client is shut down"),
+        )
+    }
+
     /// The lock ends too early.
     pub(crate) fn lease_too_short(resource: &str, left: Duration, needed: Duration) -> Error {
         // Rounded to fewer digits, the two could look alike.
@@ -248,6 +259,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Forked => "handle belongs to the parent process",
             ErrorKind::LeaseLost => "lease ended",
             ErrorKind::LeaseTooShort => "lease too short",
+            ErrorKind::ShutDown => "client shut down",
             ErrorKind::Unavailable => "too few nodes available",
         })
     }
@@ -443,6 +455,7 @@ mod tests {
             ErrorKind::Forked,
             ErrorKind::LeaseLost,
             ErrorKind::LeaseTooShort,
+            ErrorKind::ShutDown,
             ErrorKind::Unavailable,
         ];
         let phrases: std::collections::BTreeSet<String> =

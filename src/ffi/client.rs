@@ -4,12 +4,13 @@ use super::boundary::{call_or, call_with_error};
 use super::code::Code;
 use super::config::ConfigHandle;
 use super::error_object::ErrorObject;
+use super::failure::Failure;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output, Returned};
 use super::held::Held;
 use super::lease::LeaseHandle;
 use super::no_unload::no_unload;
-use crate::Redlock;
+use crate::{Redlock, ShutdownOutcome};
 use std::time::Duration;
 
 /// `quorumlock_client`.
@@ -51,6 +52,26 @@ extern "C" fn quorumlock_client_flush_releases(
             .redlock
             .flush_releases(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_client_shutdown(
+    client: Borrowed<ClientHandle>,
+    timeout_ms: u64,
+    error: Output<*const ErrorObject>,
+) -> Code {
+    call_with_error(error, || {
+        let redlock = &client.required("client")?.redlock;
+        let outcome = redlock.shutdown(Duration::from_millis(timeout_ms))?;
+        let message = outcome.to_string();
+        match outcome {
+            ShutdownOutcome::Complete => Ok(Code::Ok),
+            ShutdownOutcome::Incomplete { unreleased, .. } => Err(Failure {
+                causes: unreleased,
+                ..Failure::new(Code::ShutdownIncomplete, message)
+            }),
+        }
     })
 }
 

@@ -22,6 +22,8 @@ pub(super) enum Code {
     Forked = 105,
     ExtensionFailed = 106,
     LeaseTooShort = 107,
+    ShutDown = 108,
+    ShutdownIncomplete = 109,
     NullPointer = 200,
     NotUtf8 = 201,
     TooLong = 202,
@@ -33,7 +35,7 @@ pub(super) enum Code {
 }
 
 impl Code {
-    pub(super) const ALL: [Code; 22] = [
+    pub(super) const ALL: [Code; 24] = [
         Code::Ok,
         Code::Held,
         Code::Expired,
@@ -48,6 +50,8 @@ impl Code {
         Code::Forked,
         Code::ExtensionFailed,
         Code::LeaseTooShort,
+        Code::ShutDown,
+        Code::ShutdownIncomplete,
         Code::NullPointer,
         Code::NotUtf8,
         Code::TooLong,
@@ -83,6 +87,8 @@ impl Code {
             Code::Forked => "created before a fork, belongs to the parent process",
             Code::ExtensionFailed => "not extended, and still held",
             Code::LeaseTooShort => "the lease is too short",
+            Code::ShutDown => "the client is shut down",
+            Code::ShutdownIncomplete => "the shutdown is incomplete",
             Code::NullPointer => "NULL where something must stand",
             Code::NotUtf8 => "a text that is not UTF-8",
             Code::TooLong => "a text of more than 1 MiB",

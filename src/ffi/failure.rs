@@ -46,6 +46,7 @@ impl From<Error> for Failure {
             ErrorKind::Forked => Code::Forked,
             ErrorKind::LeaseLost => Code::LeaseLost,
             ErrorKind::LeaseTooShort => Code::LeaseTooShort,
+            ErrorKind::ShutDown => Code::ShutDown,
             ErrorKind::Unavailable => Code::Unavailable,
         };
         let causes = error.causes().to_vec();

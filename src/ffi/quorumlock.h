@@ -111,6 +111,11 @@ typedef enum quorumlock_result {
     QUORUMLOCK_EXTENSION_FAILED = 106,
     /* The lock is held, and ends before the time that quorumlock_guard_ensure requires. */
     QUORUMLOCK_LEASE_TOO_SHORT = 107,
+    /* The client is shut down, and grants no lock any more. Nothing is held. */
+    QUORUMLOCK_SHUT_DOWN = 108,
+    /* The time for the shutdown has passed before its end. The message names each lock that is still held, and the
+     * faults are the nodes that have not run all releases. */
+    QUORUMLOCK_SHUTDOWN_INCOMPLETE = 109,
 
     /* From 200: the arguments are invalid. Nothing was done. */
 
@@ -481,6 +486,15 @@ quorumlock_result quorumlock_client_new(
  * releases that are not sent by then are lost, and those locks stay held for their time to live.
  * Gives QUORUMLOCK_UNAVAILABLE when a node has not run all of them in time, with that node among the causes. */
 quorumlock_result quorumlock_client_flush_releases(
+    const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);
+
+/* Ends the work of a client, for a program that is told to end: waits for timeout_ms at most. From its first moment on,
+ * each call for a lock fails with QUORUMLOCK_SHUT_DOWN, and so do the calls that wait. Guards are valid and extended as
+ * before, and the function waits until all of them are unlocked or freed, and every node has run the releases. It may
+ * be called again, to wait for longer, and by several threads at once. With 0, and called by an observer, it begins
+ * the shutdown and does not wait. Not for a handler of signals.
+ * Gives QUORUMLOCK_SHUTDOWN_INCOMPLETE when that has not happened in time. */
+quorumlock_result quorumlock_client_shutdown(
     const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);
 
 /* Frees a client. Its connections are closed, and its threads end, when its mutexes and guards are freed too. The last
@@ -1006,7 +1020,9 @@ typedef enum quorumlock_reason {
     /* A majority granted the lock, but only after its lease had ended. */
     QUORUMLOCK_REASON_TOO_LATE = 5,
     /* Too few nodes could answer, or the lock is held by a key without expiry. */
-    QUORUMLOCK_REASON_UNAVAILABLE = 6
+    QUORUMLOCK_REASON_UNAVAILABLE = 6,
+    /* The client was shut down. */
+    QUORUMLOCK_REASON_SHUT_DOWN = 7
 } quorumlock_reason;
 
 /* How serious an event is. A greater number is more serious. */

@@ -73,6 +73,7 @@ mod restarts;
 mod script_errors;
 mod semaphore;
 mod sets;
+mod shutdown;
 mod slow_callbacks;
 #[cfg(feature = "tracing")]
 mod spans;

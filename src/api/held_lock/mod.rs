@@ -52,6 +52,9 @@ impl HeldLock {
         span: HoldSpan,
     ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
+        if claim.kind == Kind::Read {
+            client.shutdown().begin_read();
+        }
         HeldLock {
             client,
             local,
@@ -342,6 +345,7 @@ impl HeldLock {
             return Err(Error::lease_lost(self.name()));
         }
         self.claim.kind = Kind::Read;
+        self.client.shutdown().begin_read();
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.state.get().longest.get());
         let duration = if self.remaining() > ttl.validity() {

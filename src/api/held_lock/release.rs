@@ -2,6 +2,7 @@
 
 use super::HeldLock;
 use super::state::HeldState;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
@@ -190,5 +191,8 @@ impl Drop for HeldLock {
             self.post_release();
             self.client.report().deliver_queued();
         }
+        self.client
+            .shutdown()
+            .on_hold_ended(self.claim.kind == Kind::Read);
     }
 }

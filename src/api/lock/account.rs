@@ -106,6 +106,7 @@ impl<'m> CallAccount<'m> {
     fn reason(&self, error: &Error) -> GaveUpReason {
         match error.kind() {
             ErrorKind::Cancelled => GaveUpReason::Cancelled,
+            ErrorKind::ShutDown => GaveUpReason::ShutDown,
             ErrorKind::Unavailable if self.is_too_late => GaveUpReason::TooLate,
             ErrorKind::Unavailable => GaveUpReason::Unavailable,
             ErrorKind::Config

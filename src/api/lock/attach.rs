@@ -71,6 +71,9 @@ impl DetachedLease {
     /// Makes what a guard holds of it, with the settings of this lock. Sends nothing.
     pub(in crate::api) fn attach_to(&self, lock: &Lock) -> Result<Held> {
         lock.client.check_process()?;
+        if lock.client.shutdown().has_begun() {
+            return Err(Error::shut_down("attach", lock.name()));
+        }
         let held = self.held(lock)?;
         lock.client.report().attached(held.key().title());
         lock.client.report().deliver_queued();

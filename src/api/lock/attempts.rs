@@ -153,6 +153,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
     }
 
+    /// Whether the wait is cancelled, or the client shut down.
+    fn is_cancelled(&self) -> bool {
+        self.call.lock.client.shutdown().has_begun() || self.wait.is_cancelled()
+    }
+
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
     pub(super) fn run(&mut self) -> Result<Option<Won<'a>>> {
         loop {
@@ -163,7 +168,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 self.report_loss();
             }
             match output {
-                Output::Attempt if self.wait.is_cancelled() => self.machine.cancelled(),
+                Output::Attempt if self.is_cancelled() => self.machine.cancelled(),
                 Output::Attempt if self.call.lock.permits.is_some() => self.search()?,
                 Output::Attempt if self.is_to_enqueue() => self.enqueue_set()?,
                 Output::Attempt => self.attempt()?,
@@ -403,7 +408,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             // A thread that waits to read shares the lease of one that reads.
             if lock.kind.access() != Some(Access::Read) {
                 local.hold(hold, validity, self.now);
-                ticket = None;
+                // A shutdown waits for the ticket, and would not see the holder of a slot.
+                ticket.take_if(|_| !client.shutdown().has_begun());
             }
             let watched = lock.watchdog.as_ref().map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
@@ -438,6 +444,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
             held.announce();
         }
         match held {
+            // The shutdown began during the attempt. The lock is released before the ticket goes.
+            Some(refused) if client.shutdown().has_begun() => {
+                drop(refused);
+                Err(call.cancelled())
+            }
             // An observer may have run for longer than the lease lasts.
             Some(held) if held.is_over() => {
                 Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))

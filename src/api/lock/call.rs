@@ -113,8 +113,11 @@ impl<'m> LockCall<'m> {
         }
     }
 
-    /// The error of a wait that was cancelled.
+    /// The error of a wait that was cancelled, or of a call whose client is shut down.
     pub(super) fn cancelled(&self) -> Error {
+        if self.lock.client.shutdown().has_begun() {
+            return Error::shut_down("lock", self.name());
+        }
         Error::new(
             ErrorKind::Cancelled,
             format!("the wait for {:?} was cancelled", self.name()),

@@ -82,6 +82,10 @@ pub(super) fn wait_in_queue(
                 }
             }
         }
+        // A shutdown notifies all threads, also this one if it is registered.
+        if call.lock.client.shutdown().has_begun() {
+            return Err(call.cancelled());
+        }
         now = engine.readings();
         position = call.position(ticket, now.lease);
     }

@@ -27,6 +27,7 @@ impl Lock {
         let span = self.begin_call()?;
         match self.join(came_at, until, &span) {
             Ok(None) => {}
+            Ok(Some(share)) if self.client.shutdown().has_begun() => share.give_back(),
             joined => {
                 span.end(0, joined.is_err().then_some(GaveUpReason::Failed));
                 return Ok(joined?.map(Held::Shared));
@@ -106,10 +107,11 @@ impl Lock {
         }
     }
 
-    /// The lease that a thread of this client has.
+    /// The lease that a thread of this client has, unless the client is shut down.
     fn shared(&self) -> Option<Arc<SharedLock>> {
         self.reads
             .as_ref()
+            .filter(|_| !self.client.shutdown().has_begun())
             .and_then(|reads| reads.find(self.key().title()))
     }
 
@@ -166,6 +168,10 @@ impl Lock {
             };
             self.client.report().acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
+        }
+        if self.client.shutdown().has_begun() {
+            share.give_back();
+            return Err(attempts.call.cancelled());
         }
         // An observer may have run for longer than the lease lasts.
         if share.lock().held().is_over() {

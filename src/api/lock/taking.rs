@@ -66,6 +66,7 @@ impl Lock {
             span.end(0, Some(GaveUpReason::Failed));
             return Err(error);
         }
+        let _in_progress = self.client.shutdown().begin_call(wait.is_none());
         let called_at = self.client.engine().readings();
         let mut account = CallAccount::open(&self.client, self.key().title(), called_at, span);
         let call = self.call(wait, called_at);

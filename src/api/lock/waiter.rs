@@ -6,6 +6,8 @@
 
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::Timestamp;
+use crate::api::client::Client;
+use crate::api::shutdown::state::ShutdownState;
 use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::Engine;
 use crate::engine::seat::Seat;
@@ -14,6 +16,7 @@ use crate::engine::wait_registry::Wakening;
 /// A registered wait. Dropping it removes the call's entry.
 pub(super) struct Waiter<'w> {
     engine: &'w Engine,
+    shutdown: &'w ShutdownState,
     wait: &'w Wait,
     // Dropped before the seat: a cancellation does not interrupt a wait that has gone.
     registration: InterruptRegistration<'w>,
@@ -21,10 +24,12 @@ pub(super) struct Waiter<'w> {
 }
 
 impl<'w> Waiter<'w> {
-    pub(super) fn new(engine: &'w Engine, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
+    pub(super) fn new(client: &'w Client, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
+        let engine = client.engine();
         let registration = wait.register(seat.interrupt(), &engine.channel_watch);
         Waiter {
             engine,
+            shutdown: client.shutdown(),
             wait,
             registration,
             seat,
@@ -40,16 +45,21 @@ impl<'w> Waiter<'w> {
         self.seat.note_stored(nodes);
     }
 
+    /// Whether the wait is cancelled, or the client shut down: that interrupts it as well.
+    fn is_cancelled(&self) -> bool {
+        self.shutdown.has_begun() || self.wait.is_cancelled()
+    }
+
     /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled.
     pub(super) fn wait(&self, until: Timestamp) -> Option<Wakening> {
         loop {
             let longest = self.registration.before_sleep();
-            if self.wait.is_cancelled() {
+            if self.is_cancelled() {
                 return None;
             }
             let next_check = self.engine.now().after(longest);
             let wakening = self.seat.wait(until.min(next_check));
-            if self.wait.is_cancelled() {
+            if self.is_cancelled() {
                 return None;
             }
             if wakening.is_any() || next_check >= until {

@@ -10,7 +10,7 @@ use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::Unavailability;
-use crate::engine::swept_table::SweptTable;
+use crate::engine::swept_table::{InUse, SweptTable};
 use crate::events::error::{Error, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::os::sync::{self, lock};
@@ -38,6 +38,8 @@ pub(crate) struct SharedLock {
 #[derive(Default)]
 pub(crate) struct SharedLocks {
     table: sync::Mutex<SweptTable<Arc<str>, Weak<SharedLock>>>,
+    /// Those in whose place others were entered, while they are held.
+    replaced: sync::Mutex<Vec<(Arc<str>, Weak<SharedLock>)>>,
 }
 
 impl SharedLocks {
@@ -48,7 +50,25 @@ impl SharedLocks {
 
     /// Enters a lease, in place of an earlier one.
     pub(crate) fn insert(&self, key: &Arc<str>, shared: &Arc<SharedLock>) {
-        lock(&self.table).insert(Arc::clone(key), Arc::downgrade(shared));
+        let replaced = lock(&self.table).insert(Arc::clone(key), Arc::downgrade(shared));
+        if let Some(replaced) = replaced.filter(InUse::is_in_use) {
+            let mut all = lock(&self.replaced);
+            all.retain(|(_, other)| other.is_in_use());
+            all.push((Arc::clone(key), replaced));
+        }
+    }
+
+    /// The keys of the leases that are held.
+    pub(crate) fn held(&self) -> Vec<Arc<str>> {
+        let table = lock(&self.table);
+        let replaced = lock(&self.replaced);
+        let replaced = replaced.iter().map(|(key, shared)| (key, shared));
+        table
+            .entries()
+            .chain(replaced)
+            .filter(|(_, shared)| shared.is_in_use())
+            .map(|(key, _)| Arc::clone(key))
+            .collect()
     }
 }
 

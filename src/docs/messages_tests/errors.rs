@@ -115,6 +115,7 @@ pub(super) fn errors() -> Vec<Error> {
     }
     errors.push(lease(&text("a,b", far).replacen(":1:", ":5:", 1)).unwrap_err());
     errors.push(Error::lease_lost("orders/42"));
+    errors.push(Error::shut_down("lock", "orders/42"));
     errors.push(Error::lease_too_short(
         "orders/42",
         Duration::from_millis(1200),
@@ -190,6 +191,6 @@ pub(super) fn unavailable() -> Vec<Error> {
             "orders/42",
             [NodeId::new(0), NodeId::new(2)].into_iter().collect(),
         ),
-        client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
+        client.unsettled(Duration::from_secs(2), &[(NodeId::new(0), slow)]),
     ]
 }

@@ -208,11 +208,43 @@ impl KeyQueue {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    /// Notifies all threads that wait.
+    fn notify_all(&self) {
         let queue = lock(&self.state);
-        queue.holder.is_none() && queue.waiters.is_none()
+        let waiting = queue.waiters.iter().flat_map(|waiters| &waiters.waiting);
+        waiting.for_each(QueuedThread::notify);
     }
+
+    /// Whether there is a guard of this client, or a thread that waits.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let queue = lock(&self.state);
+        queue.holder.is_some() || queue.waiters.is_some()
+    }
+
+    /// Whether there is a guard of this client, whether or not its lease has ended.
+    pub(crate) fn is_held(&self) -> bool {
+        lock(&self.state).holder.is_some()
+    }
+
+    /// How many threads wait.
+    pub(crate) fn calls(&self) -> usize {
+        let queue = lock(&self.state);
+        queue
+            .waiters
+            .as_ref()
+            .map_or(0, |waiters| waiters.waiting.len())
+    }
+}
+
+/// Notifies all threads that wait in these queues. Returns the queues in use, with their keys.
+pub(super) fn notify_all<'q>(
+    queues: impl Iterator<Item = (&'q Arc<str>, &'q Arc<KeyQueue>)>,
+) -> Vec<(Arc<str>, Arc<KeyQueue>)> {
+    queues
+        .filter(|(_, queue)| queue.is_in_use())
+        .map(|(key, queue)| (Arc::clone(key), Arc::clone(queue)))
+        .inspect(|(_, queue)| queue.notify_all())
+        .collect()
 }
 
 /// A thread's ticket for a queue. Dropping it leaves the queue.
@@ -384,16 +416,20 @@ impl Waiters {
     }
 
     fn notify_head(&self) {
-        match self.head().and_then(|head| head.notifier.as_ref()) {
+        self.head().into_iter().for_each(QueuedThread::notify);
+    }
+}
+
+impl QueuedThread {
+    fn notify(&self) {
+        match &self.notifier {
             Some(Notifier::Interrupt(interrupt)) => interrupt.set(),
             // A full channel holds a notification that is still to be taken.
             Some(Notifier::Channel(sender)) => drop(sender.try_send(())),
             None => {}
         }
     }
-}
 
-impl QueuedThread {
     fn waits_for_nodes(&self) -> bool {
         matches!(self.notifier, Some(Notifier::Interrupt(_)))
     }

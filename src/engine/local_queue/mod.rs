@@ -62,6 +62,11 @@ impl Queues {
             }
         }
     }
+
+    /// Notifies all threads that wait, and returns the queues in use, with their keys.
+    pub(crate) fn notify_all(&self) -> Vec<(Arc<str>, Arc<KeyQueue>)> {
+        key_queue::notify_all(lock(&self.table).entries())
+    }
 }
 
 impl LocalLock {

@@ -12,7 +12,7 @@
 //! once. While all slots are theirs, the head of the queue waits for one of them and asks no node.
 
 use super::LocalLock;
-use super::key_queue::{KeyQueue, QueuePosition, QueueTicket};
+use super::key_queue::{self, KeyQueue, QueuePosition, QueueTicket};
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::engine::swept_table::SweptTable;
@@ -44,7 +44,7 @@ impl Semaphores {
     /// to them.
     pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
         let new = || Slots {
-            waiting: KeyQueue::default(),
+            waiting: Arc::default(),
             created_in: self.created_in,
             state: Mutex::default(),
         };
@@ -54,12 +54,18 @@ impl Semaphores {
         }
         lock(&self.slots).get_or_insert(key, new)
     }
+
+    /// Notifies all threads that wait, and returns the queues in use, with their keys.
+    pub(crate) fn notify_all(&self) -> Vec<(Arc<str>, Arc<KeyQueue>)> {
+        let slots = lock(&self.slots);
+        key_queue::notify_all(slots.entries().map(|(key, slots)| (key, &slots.waiting)))
+    }
 }
 
 /// The slots of one semaphore in one client.
 pub(crate) struct Slots {
     /// The threads that wait for a permit.
-    waiting: KeyQueue,
+    waiting: Arc<KeyQueue>,
     created_in: ForkEpoch,
     state: Mutex<State>,
 }

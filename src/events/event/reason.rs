@@ -28,6 +28,8 @@ pub enum GaveUpReason {
     /// Too few nodes could reply, or the lock is held by a key without expiry:
     /// [`Unavailable`](crate::ErrorKind::Unavailable).
     Unavailable = 6,
+    /// The client is shut down: [`ShutDown`](crate::ErrorKind::ShutDown).
+    ShutDown = 7,
 }
 
 impl fmt::Display for GaveUpReason {
@@ -36,6 +38,7 @@ impl fmt::Display for GaveUpReason {
             GaveUpReason::Cancelled => "the wait was cancelled",
             GaveUpReason::Failed => "the call could not be made",
             GaveUpReason::Held => "another client holds the lock",
+            GaveUpReason::ShutDown => "the client was shut down",
             GaveUpReason::TimedOut => "the limit of the wait passed",
             GaveUpReason::TooLate => "granted only after the lease had ended",
             GaveUpReason::Unavailable => "too few nodes available",

@@ -109,6 +109,7 @@ pub(crate) fn all() -> Vec<Event> {
         gave_up(GaveUpReason::TimedOut, 0, Vec::new()),
         gave_up(GaveUpReason::TooLate, 1, Vec::new()),
         gave_up(GaveUpReason::Unavailable, 3, causes()),
+        gave_up(GaveUpReason::ShutDown, 1, Vec::new()),
         Event::KeyWithoutExpiry {
             name: name(),
             key: "jobs:orders/42".into(),

@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// | Severity | Events |
 /// |---|---|
-/// | `Debug` | `Waiting`, `Acquired`, `AttemptLost`, `Extended`, `Released` in time; `GaveUp` because the lock is held, or by a cancellation |
+/// | `Debug` | `Waiting`, `Acquired`, `AttemptLost`, `Extended`, `Released` in time; `GaveUp` because the lock is held, or by a cancellation or a shutdown |
 /// | `Info` | `NodeUp`, `QuarantineEnded`, `Repaired`; `GaveUp` because the limit of the wait passed |
 /// | `Warning` | `ExtensionFailed`, `ReleaseFailed`, `Released` after the lock was lost, `WaitingForItself`, `EventsDropped`, and all other events of nodes |
 /// | `Error` | `Lost`, `KeyWithoutExpiry`; `GaveUp` for any other reason |

@@ -413,7 +413,7 @@ impl Event {
             | Event::AttemptLost { .. }
             | Event::Extended { .. }
             | Event::GaveUp {
-                reason: GaveUpReason::Cancelled | GaveUpReason::Held,
+                reason: GaveUpReason::Cancelled | GaveUpReason::Held | GaveUpReason::ShutDown,
                 ..
             }
             | Event::Released {

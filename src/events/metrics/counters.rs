@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// | Series | Type | Meaning |
 /// |---|---|---|
-/// | `quorumlock_wait_seconds{class,outcome}` | histogram | Time from the beginning of a call for a lock to its end. `outcome`: `acquired`, or the [reason](crate::event::GaveUpReason) why the call gave up: `cancelled`, `failed`, `held`, `timed_out`, `too_late`, `unavailable` |
+/// | `quorumlock_wait_seconds{class,outcome}` | histogram | Time from the beginning of a call for a lock to its end. `outcome`: `acquired`, or the [reason](crate::event::GaveUpReason) why the call gave up: `cancelled`, `failed`, `held`, `timed_out`, `too_late`, `unavailable`, `shut_down` |
 /// | `quorumlock_hold_seconds{class}` | histogram | Time for which a guard held its lock, counted when it is released. Not counted for a guard that is [detached](crate::MutexGuard::detach) |
 /// | `quorumlock_attempts_total{class,result}` | counter | Attempts on the nodes: `won`, `held`, `too_late`, `unavailable` |
 /// | `quorumlock_asked_total{class,because}` | counter | Rounds of calls that waited and acquired the lock: `told`, after a message of the nodes; `unasked`, without one; `challenge`, to challenge the first entry in the queue |

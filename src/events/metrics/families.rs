@@ -74,6 +74,7 @@ pub(crate) const WAIT_OUTCOMES: &[&str] = &[
     "timed_out",
     "too_late",
     "unavailable",
+    "shut_down",
 ];
 pub(crate) const WAIT: Family = family(
     "quorumlock_wait_seconds",

@@ -703,6 +703,38 @@ static void a_callback_lets_the_last_handle_go(void)
     sleep_ms(100);
 }
 
+static void *shut_down(void *client)
+{
+    MUST(quorumlock_client_shutdown(client, 60000, &error));
+    return NULL;
+}
+
+static void a_client_is_shut_down(void)
+{
+    quorumlock_client *client = client_of(urls, url_count);
+    quorumlock_mutex *mutex = mutex_of(client, "ended");
+    quorumlock_guard *guard = take(mutex), *other = NULL;
+    quorumlock_error *error = NULL;
+    pthread_t thread;
+    CHECK(quorumlock_client_shutdown(client, 0, &error) == QUORUMLOCK_SHUTDOWN_INCOMPLETE);
+    CHECK(quorumlock_error_result(error) == QUORUMLOCK_SHUTDOWN_INCOMPLETE);
+    CHECK(is(quorumlock_error_message(error), "shutdown incomplete: still held: \"ended\""));
+    CHECK(quorumlock_error_fault_count(error) == 0 && !quorumlock_error_is_permanent(error));
+    quorumlock_error_free(error);
+    error = NULL;
+    CHECK(quorumlock_mutex_try_lock(mutex, &other, &error) == QUORUMLOCK_SHUT_DOWN && other == NULL);
+    CHECK(quorumlock_error_is_permanent(error));
+    quorumlock_error_free(error);
+    error = NULL;
+    CHECK(pthread_create(&thread, NULL, shut_down, client) == 0);
+    MUST(quorumlock_guard_extend(guard, 30000, &error));
+    MUST(quorumlock_guard_unlock(guard, &error));
+    pthread_join(thread, NULL);
+    quorumlock_guard_free(guard);
+    quorumlock_mutex_free(mutex);
+    quorumlock_client_free(client);
+}
+
 /* Not on the main thread: Rust keeps a note of each thread that has waited, and frees that of the main thread never. */
 static void *keep_all(void *unused)
 {
@@ -722,6 +754,7 @@ static void *keep_all(void *unused)
     a_lock_goes_to_another_client();
     observers_are_called_and_released();
     a_callback_lets_the_last_handle_go();
+    a_client_is_shut_down();
     return unused;
 }
 

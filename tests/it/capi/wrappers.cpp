@@ -281,6 +281,28 @@ static void moving(const quorumlock::client &client)
     CHECK(last.name() == "moving" && last.unlock());
 }
 
+static void ending(const char *url)
+{
+    quorumlock::client client({url}), other({url});
+    auto held = quorumlock::mutex(client, "ending").lock();
+    auto theirs = quorumlock::mutex(other, "theirs").lock();
+    auto waiting = QUORUMLOCK_OK;
+    std::thread thread([&] { waiting = result_of([&] { quorumlock::mutex(client, "theirs").lock(); }); });
+    try {
+        client.shutdown(0ms);
+        CHECK(!"a guard exists");
+    } catch (const quorumlock::failure &failure) {
+        CHECK(failure.result() == QUORUMLOCK_SHUTDOWN_INCOMPLETE);
+        CHECK(std::string_view(failure.what()).find("still held: \"ending\"") != std::string_view::npos);
+    }
+    thread.join();
+    CHECK(waiting == QUORUMLOCK_SHUT_DOWN);
+    CHECK(result_of([&] { quorumlock::mutex(client, "other").try_lock(); }) == QUORUMLOCK_SHUT_DOWN);
+    CHECK(held.extend(20s) && held.unlock());
+    client.shutdown(10s);
+    CHECK(theirs.unlock() && quorumlock::mutex(other, "ending").lock().unlock());
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count > 2);
@@ -316,6 +338,7 @@ int main(int count, char **arguments)
         sets(client);
         permits(client);
         holders(client, arguments[1]);
+        ending(arguments[1]);
         holding(client);
         moving(client);
         nodes(client, static_cast<std::size_t>(count - 1));

@@ -286,6 +286,26 @@ def moving(client):
     assert last.name == "moving" and last.unlock()
 
 
+def ending(url):
+    client, other = quorumlock.Client([url]), quorumlock.Client([url])
+    held, theirs = quorumlock.Mutex(client, "ending").lock(), quorumlock.Mutex(other, "theirs").lock()
+    waiting = []
+    thread = threading.Thread(target=lambda: waiting.append(result_of(quorumlock.Mutex(client, "theirs").lock)))
+    thread.start()
+    try:
+        client.shutdown(0)
+        raise AssertionError("a guard exists")
+    except quorumlock.Failure as failure:
+        assert failure.result == Result.SHUTDOWN_INCOMPLETE and not failure.is_permanent
+        assert 'still held: "ending"' in str(failure), failure
+    thread.join()
+    assert waiting == [Result.SHUT_DOWN]
+    assert result_of(quorumlock.Mutex(client, "other").try_lock) == Result.SHUT_DOWN
+    assert held.extend(20) and held.unlock()
+    client.shutdown(10)
+    assert theirs.unlock() and quorumlock.Mutex(other, "ending").try_lock().unlock()
+
+
 def holders(client, url):
     mutex = quorumlock.Mutex(client, "holders")
     assert mutex.holder() is None
@@ -360,6 +380,7 @@ def main(path, *urls):
     sets(client)
     permits(client)
     holders(client, urls[0])
+    ending(urls[0])
     holding(client)
     moving(client)
     nodes(client, len(urls))

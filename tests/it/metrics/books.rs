@@ -270,6 +270,7 @@ fn the_counters_equal_the_books_of_the_program() {
             "timed_out",
             "too_late",
             "unavailable",
+            "shut_down",
         ];
         for outcome in outcomes {
             let entry = format!("{outcome} {class}");

@@ -38,6 +38,7 @@ mod api {
     #[path = "../../../../src/api/held_lock/mod.rs"]
     pub(crate) mod held_lock;
     pub(crate) mod lease;
+    pub(crate) mod shutdown;
     #[path = "../../../../src/api/watchdog.rs"]
     pub(crate) mod watchdog;
 }

@@ -125,7 +125,7 @@ impl<'a> Attempts<'a, '_> {
             if let Some(ticket) = ticket {
                 ticket.notify_by_interrupt(seat.interrupt());
             }
-            Box::new(Waiter::new(client.engine(), wait, seat))
+            Box::new(Waiter::new(client, wait, seat))
         });
         waiter.seat()
     }

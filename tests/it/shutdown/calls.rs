@@ -1,0 +1,218 @@
+//! Calls for locks after the shutdown has begun, and calls that are on their way then.
+
+use super::{MOMENT, begin, complete, incomplete};
+use crate::clients::{LONG_TTL, SOON, Seen, builder, calling, calls, client, long_lock, take};
+use crate::support::server::Server;
+use quorumlock::event::{Event, GaveUpReason};
+use quorumlock::kind::{Any, Kind};
+use quorumlock::{Counters, ErrorKind, Mutex, MutexGuard, Redlock, ShutdownOutcome, Wait};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Each way to take a lock is refused.
+#[track_caller]
+fn is_refused<K: Kind>(mutex: &Mutex<K>) {
+    let errors = [
+        mutex.lock().map(|_| ()).unwrap_err(),
+        mutex.try_lock().map(|_| ()).unwrap_err(),
+        mutex.lock_timeout(Duration::ZERO).map(|_| ()).unwrap_err(),
+        mutex.lock_timeout(SOON).map(|_| ()).unwrap_err(),
+        mutex.lock_with(&Wait::unlimited()).map(|_| ()).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
+        assert!(error.is_permanent() && error.causes().is_empty());
+        let expected = ": the client is shut down";
+        assert!(error.to_string().ends_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
+    for nodes in [1, 3] {
+        let servers = Server::several(nodes).unwrap();
+        let reasons = Seen::nothing();
+        let counters = Counters::new();
+        let client = builder(&servers)
+            .counters(&counters)
+            .observer(reasons.by(|event| match event {
+                Event::GaveUp {
+                    reason, attempts, ..
+                } => Some((*reason, *attempts)),
+                _ => None,
+            }))
+            .build()
+            .unwrap();
+        let clone = client.clone();
+        let kept = long_lock(&client, "kept");
+        let read = client.read_mutex("read").ttl(LONG_TTL);
+        // Others may not share it.
+        let reader = take(&read);
+        // A thread that shares it asks the nodes first.
+        thread::sleep(MOMENT);
+        begin(&client, &["read"]);
+        let before: Vec<u64> = servers.iter().map(asked).collect();
+        is_refused(&kept);
+        is_refused(&clone.mutex("new"));
+        is_refused(&clone.mutex("new").fenced());
+        is_refused(&clone.mutex("new").fair());
+        is_refused(&clone.mutex("new").reentrant());
+        is_refused(&clone.mutex_set(["a", "b"]));
+        is_refused(&clone.semaphore("permits", 3));
+        is_refused(&clone.write_mutex("written"));
+        is_refused(&clone.read_mutex("other"));
+        is_refused(&read);
+        assert_eq!(servers.iter().map(asked).collect::<Vec<_>>(), before);
+        let refused = reasons.all();
+        assert_eq!(refused.len(), 50);
+        assert!(
+            refused
+                .iter()
+                .all(|&reason| reason == (GaveUpReason::ShutDown, 0))
+        );
+        let series = "quorumlock_wait_seconds_count{class=\"all\",outcome=\"shut_down\"} 50\n";
+        let text = counters.prometheus_text();
+        assert!(text.contains(series), "{text}");
+        drop(reader);
+        complete(&client);
+    }
+}
+
+fn asked(server: &Server) -> u64 {
+    ["set", "eval", "evalsha"]
+        .iter()
+        .map(|command| calls(server, command))
+        .sum()
+}
+
+/// It is released on every node, and its call fails. An observer is slow to learn of it.
+#[test]
+fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
+    type Attempt = fn(&Redlock) -> quorumlock::Result<bool>;
+    let attempts: [Attempt; 3] = [
+        |client| Ok(long_lock(client, "a").try_lock()?.is_some()),
+        |client| Ok(long_lock(client, "b").lock_timeout(SOON * 2)?.is_some()),
+        |client| Ok(client.semaphore("s", 2).ttl(LONG_TTL).lock()?.slot() < 2),
+    ];
+    let servers = Server::several(3).unwrap();
+    let acquired = AtomicUsize::new(0).into();
+    let client = builder(&servers)
+        .node_timeout(SOON)
+        .observer(calling(&acquired, |acquired: &AtomicUsize, event| {
+            if let Event::Acquired { name, .. } = event {
+                acquired.fetch_add(1, Ordering::SeqCst);
+                // The other calls end before, and the shutdown looks once a second for what has not.
+                let is_permit = name.starts_with('s');
+                thread::sleep(Duration::from_millis(if is_permit { 1500 } else { 0 }));
+            }
+        }))
+        .build()
+        .unwrap();
+    client.connect(SOON).unwrap();
+    servers.iter().for_each(|server| server.pause().unwrap());
+    thread::scope(|scope| {
+        let client = &client;
+        let in_progress = attempts.map(|attempt| scope.spawn(move || attempt(client)));
+        thread::sleep(MOMENT);
+        let outcome = client.shutdown(Duration::ZERO).unwrap();
+        assert_eq!(incomplete(outcome), (Vec::new(), 3, Vec::new()));
+        let waiting = scope.spawn(|| client.shutdown(SOON).unwrap());
+        thread::sleep(MOMENT);
+        assert!(!waiting.is_finished(), "calls are in progress");
+        servers.iter().for_each(|server| server.resume().unwrap());
+        assert_eq!(waiting.join().unwrap(), ShutdownOutcome::Complete);
+        let found: Vec<_> = servers.iter().map(keys).collect();
+        assert!(found.iter().all(Vec::is_empty), "{found:?}");
+        assert_eq!(acquired.load(Ordering::SeqCst), 3);
+        for call in in_progress {
+            let error = call.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
+        }
+    });
+}
+
+/// Whatever threads are at in that moment: when the shutdown is complete, nothing is held, nothing
+/// is on its way, and no guard is made any more.
+#[test]
+fn nothing_escapes_a_shutdown_in_the_middle_of_work() {
+    const ROUNDS: u32 = 100;
+    let servers = Server::several(3).unwrap();
+    let guards = AtomicUsize::new(0);
+    for round in 0..ROUNDS {
+        let [client, other] = [0, 1].map(|_| client(&servers));
+        let is_complete = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for way in WAYS {
+                let (client, is_complete, guards) = (&client, &is_complete, &guards);
+                scope.spawn(move || {
+                    let error = loop {
+                        match way(client) {
+                            Ok(Some(guard)) => {
+                                assert!(!is_complete.load(Ordering::SeqCst));
+                                guards.fetch_add(1, Ordering::SeqCst);
+                                drop(guard);
+                            }
+                            Ok(None) => {}
+                            Err(error) => break error,
+                        }
+                    };
+                    assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
+                });
+            }
+            // Another program competes.
+            let competitor = scope.spawn(|| {
+                for _ in 0..20 {
+                    drop(other.mutex("a").lock_timeout(MOMENT));
+                }
+                other.flush_releases(SOON)
+            });
+            thread::sleep(Duration::from_micros(500) * (round % 40));
+            let outcome = client.shutdown(SOON).unwrap();
+            is_complete.store(true, Ordering::SeqCst);
+            assert_eq!(outcome, ShutdownOutcome::Complete, "round {round}");
+            // What the client holds has its keys here; what the other one holds, its own.
+            let held: Vec<_> = servers.iter().map(keys).collect();
+            competitor.join().unwrap().unwrap();
+            assert!(
+                held.iter().all(|keys| !keys.iter().any(|key| key != "a")),
+                "{held:?}"
+            );
+            assert!(servers.iter().all(|server| keys(server).is_empty()));
+        });
+    }
+    assert!(guards.into_inner() > 100);
+}
+
+/// The keys of locks.
+fn keys(server: &Server) -> Vec<String> {
+    let mut keys = server.keys().unwrap();
+    keys.retain(|key| !key.starts_with("quorumlock-queue:"));
+    keys
+}
+
+type Way = fn(&Redlock) -> quorumlock::Result<Option<MutexGuard<Any>>>;
+
+/// Ways to take locks that compete.
+const WAYS: [Way; 7] = [
+    |client| erased(long_lock(client, "a").lock_timeout(SOON)),
+    |client| erased(long_lock(client, "a").try_lock()),
+    |client| erased(client.read_mutex("r").ttl(LONG_TTL).lock_timeout(SOON)),
+    |client| erased(client.read_mutex("r").ttl(LONG_TTL).try_lock()),
+    |client| erased(client.write_mutex("r").ttl(LONG_TTL).lock_timeout(SOON)),
+    |client| erased(client.semaphore("s", 1).ttl(LONG_TTL).lock_timeout(SOON)),
+    |client| {
+        erased(
+            client
+                .mutex_set(["a", "b"])
+                .ttl(LONG_TTL)
+                .lock_timeout(SOON),
+        )
+    },
+];
+
+fn erased<K: Kind + Send>(
+    taken: quorumlock::Result<Option<MutexGuard<K>>>,
+) -> quorumlock::Result<Option<MutexGuard<Any>>> {
+    Ok(taken?.map(MutexGuard::erase))
+}
