@@ -237,8 +237,8 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
     assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
 }
 
-/// A token lives for 2 s, or a 24th of the time, and a server cuts each connection after twice that:
-/// for 5 s and 10 s of two minutes.
+/// A token lives for 2 s, or a 24th of the time, and a server cuts each connection after twice
+/// that: for 5 s and 10 s of two minutes.
 #[test]
 fn tokens_end_and_servers_cut_connections_while_locks_are_held_and_taken() {
     let Some(servers) = servers(3, "t0") else {
@@ -246,7 +246,7 @@ fn tokens_end_and_servers_cut_connections_while_locks_are_held_and_taken() {
     };
     let total = rotation(12);
     let life = (total / 24).max(Duration::from_secs(2));
-    // Each half of a life has a token, which is used while it lasts, and refused after the next one.
+    // Each half of a life has a token, which is used in it, and refused after the next one.
     let half = life / 2;
     let begin = Instant::now();
     let half_at = move || begin.elapsed().as_nanos() / half.as_nanos();
