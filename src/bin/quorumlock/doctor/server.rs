@@ -385,18 +385,13 @@ impl Server {
 }
 
 fn parse_info(text: &str) -> BTreeMap<String, String> {
-    let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs
-        .map(|(name, value)| {
-            (
-                name.to_owned(),
-                value
-                    .chars()
-                    .filter(|letter| !letter.is_control())
-                    .collect(),
-            )
-        })
-        .collect()
+    let mut info = BTreeMap::new();
+    // Collected, they would be sorted first, which makes the program larger.
+    for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let value = value.chars().filter(|letter| !letter.is_control());
+        info.insert(name.to_owned(), value.collect());
+    }
+    info
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Options {
     /// Sorts the names: with one order for all programs, two that take the same locks do not wait
     /// for each other.
     pub(super) fn sort(&mut self) -> Result<(), Failure> {
-        self.names.sort();
+        self.names.sort_unstable();
         match self.names.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(Failure::usage(format!(
                 "the lock {:?} is named twice",
