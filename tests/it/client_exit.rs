@@ -345,7 +345,7 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
             "NOPERM this user has no permissions to run the 'eval' command",
             Cause::NoScripts,
         ),
-        ("MOVED 1 127.0.0.1:1", Cause::ClusterMode),
+        ("MOVED 1 127.0.0.1:1", Cause::NotMaster),
         ("ERR something went wrong", Cause::Server(ServerError::Err)),
         ("WHAT is that", Cause::Server(ServerError::Unrecognised)),
     ] {
