@@ -4,6 +4,7 @@
 use crate::clients::{LONG_TTL, SOON, Seen, builder, causes, client, failure, long_lock, take};
 use crate::support::fake::{Fake, say};
 use crate::support::process::eventually;
+use crate::support::queues::{has_channels, has_entries};
 use crate::support::server::{Plan, Server, binaries};
 use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
 use quorumlock::event::Event;
@@ -229,6 +230,32 @@ fn a_held_lock_is_extended_and_released_at_the_new_master() {
     assert_eq!(shard.master().keys().unwrap(), [""; 0]);
 }
 
+/// The connection for messages leads where the commands go: an entry whose channel the new master
+/// does not have counts as dead there.
+#[test]
+fn calls_that_wait_keep_their_places_at_the_new_master() {
+    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut shard = Shard::start(&durable, 1);
+    let patient = || {
+        let builder = builder([shard.master()]).durable(true);
+        builder.retry_delay(SOON, SOON).build().unwrap()
+    };
+    let (mine, theirs) = (patient(), patient());
+    let guard = take(&long_lock(&mine, "k"));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| theirs.mutex("k").lock_timeout(SOON * 3).unwrap().is_some());
+        has_entries([shard.master()], "k", 1);
+        has_channels([shard.master()], 1);
+        shard.fail_over();
+        // Another call of the client is led to the new master.
+        drop(take(&long_lock(&theirs, "other")));
+        has_channels([shard.master()], 1);
+        has_entries([shard.master()], "k", 1);
+        drop(guard);
+        assert!(waiting.join().unwrap());
+    });
+}
+
 /// A shard may lose locks in a fail-over: its votes do not count until `max_ttl` has passed.
 #[test]
 fn a_new_master_counts_when_all_earlier_locks_have_ended() {
@@ -312,38 +339,42 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
         .is_ok_and(|guard| guard.is_some())));
 }
 
-/// What a replica of one shard replies, which names the server at this port.
-fn naming(port: &Arc<AtomicU16>) -> Fake {
+/// What a server of one shard replies, in this role, which names the server at this port.
+fn naming(port: &Arc<AtomicU16>, role: &'static str) -> Fake {
     let port = Arc::clone(port);
     Fake::on_command(move |command| {
         let text = |text: &str| say(&format!("${}\r\n{text}\r\n", text.len()));
         vec![match command[0].as_str() {
-            "INFO" => text("redis_mode:cluster\r\nrole:slave"),
+            "INFO" => text(&format!("redis_mode:cluster\r\nrole:{role}")),
             "CLUSTER" => text("cluster_slots_assigned:16384\r\ncluster_size:1"),
             "TIME" => say("*2\r\n$1\r\n9\r\n$1\r\n5\r\n"),
-            _ => say(&format!(
-                "-MOVED 1 127.0.0.1:{}\r\n",
-                port.load(Ordering::SeqCst)
-            )),
+            "GET" if role == "master" => say("$-1\r\n"),
+            _ => {
+                let port = port.load(Ordering::SeqCst);
+                say(&format!("-MOVED 1 127.0.0.1:{port}\r\n"))
+            }
         }]
     })
 }
 
-/// Two that name each other are asked as seldom as any node that fails.
+/// Two that name each other are asked as seldom as any node that fails, be they replicas or masters
+/// that run no command.
 #[test]
 fn servers_that_name_each_other_are_not_followed_for_ever() {
-    let ports = [(); 2].map(|()| Arc::new(AtomicU16::new(0)));
-    let fakes = [naming(&ports[1]), naming(&ports[0])];
-    for (fake, port) in fakes.iter().zip(&ports) {
-        port.store(fake.port(), Ordering::SeqCst);
+    for role in ["slave", "master"] {
+        let ports = [(); 2].map(|()| Arc::new(AtomicU16::new(0)));
+        let fakes = [naming(&ports[1], role), naming(&ports[0], role)];
+        for (fake, port) in fakes.iter().zip(&ports) {
+            port.store(fake.port(), Ordering::SeqCst);
+        }
+        let client = Redlock::builder().node(fakes[0].url()).build().unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(1) {
+            let error = failure(&client.mutex("k"));
+            assert_eq!(causes(&error)[0].2, Cause::NotMaster, "{error}");
+            thread::sleep(Duration::from_millis(1));
+        }
+        let made: usize = fakes.iter().map(Fake::connections).sum();
+        assert!((2..=20).contains(&made), "{role}: {made} connections");
     }
-    let client = Redlock::builder().node(fakes[0].url()).build().unwrap();
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(1) {
-        let error = failure(&client.mutex("k"));
-        assert_eq!(causes(&error)[0].2, Cause::NotMaster, "{error}");
-        thread::sleep(Duration::from_millis(1));
-    }
-    let made: usize = fakes.iter().map(Fake::connections).sum();
-    assert!((2..=20).contains(&made), "{made} connections");
 }

@@ -125,6 +125,11 @@ impl Link {
         self.master.is_some()
     }
 
+    /// Whether connections can lead to this master: the host of a Unix domain socket is no address.
+    pub(super) fn can_follow(&self, named: &NamedMaster) -> bool {
+        !named.host.is_empty() || matches!(self.endpoint.address(), Address::Tcp(..))
+    }
+
     /// Lets connections lead to this master from now on. There must be none. Returns it, unless it
     /// is the one that was followed last.
     pub(in crate::engine) fn follow(&mut self, mut named: NamedMaster) -> Option<&NamedMaster> {
@@ -132,7 +137,7 @@ impl Link {
             match (&self.master, self.endpoint.address()) {
                 (Some(master), _) => named.host.clone_from(&master.host),
                 (None, Address::Tcp(host, _)) => named.host.clone_from(host),
-                (None, Address::Unix(_)) => return None,
+                (None, Address::Unix(_)) => {}
             }
         }
         let is_new = self.followed.as_ref() != Some(&named);

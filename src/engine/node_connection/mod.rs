@@ -380,7 +380,8 @@ impl NodeConnection {
                 if fault.cause == Cause::NotMaster
                     && !(self.link.is_redirected() && fault.phase == Phase::Handshake) =>
             {
-                self.session.named_master()
+                let named = self.session.named_master();
+                named.filter(|named| self.link.can_follow(named))
             }
             _ => None,
         }
@@ -443,11 +444,12 @@ impl NodeConnection {
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
         debug_assert_eq!(self.backlog().requests, 0);
         let worked = self.is_in_use();
+        let is_redirected = self.named_master().is_some();
         let lasted = now.since(self.link.opened_at);
         self.probing.close(self.may_be_tls(fault));
         self.link.close(worked, fault);
         match (
-            worked && fault.cause == Cause::Closed,
+            worked && fault.cause == Cause::Closed || is_redirected,
             self.session.standing(),
         ) {
             (true, _) => self.health.disconnected(fault, lasted, now),

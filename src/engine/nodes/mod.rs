@@ -227,6 +227,9 @@ impl Nodes {
         connection.close(fault, now);
         if let Some(master) = master {
             self.connections.follow_master(node, master);
+            // An entry counts as dead where its channel has no subscriber.
+            self.subscribers
+                .close(NodeSet::only(node), &mut self.connections.poll);
         }
         self.connections
             .poll

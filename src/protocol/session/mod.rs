@@ -420,6 +420,8 @@ impl Session {
         let time = self.incoming.read_at.since(asked_at);
         match request {
             Request::Operation(_) => self.latency.record(time),
+            // What it was asked behind is as old as both.
+            Request::Handshake(Part::Cluster) => self.looks.took += time,
             Request::Handshake(_) | Request::Recheck(_) => self.looks.took = time,
             _ => {}
         }

@@ -135,3 +135,21 @@ fn a_master_that_has_become_a_replica_leaves_the_request_unanswered() {
     assert_eq!(events(&mut session, MOVED), [vote]);
     assert!(session.named_master().is_none());
 }
+
+/// What the node remembers was read before the cluster was asked about: it is as old as that.
+#[test]
+fn the_look_of_a_handshake_is_as_old_as_its_question() {
+    let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+    let handshake = Handshake {
+        node_key: Some("quorumlock-node:".into()),
+        ..Handshake::default()
+    };
+    let mut session = Session::open(&handshake, at(0));
+    sent(&mut session);
+    session.incoming.read_at = at(300);
+    let looked = introduction(CLUSTER, "role:master") + "$-1\r\n*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
+    assert_eq!(events(&mut session, &looked), []);
+    session.incoming.read_at = at(700);
+    assert_eq!(events(&mut session, &bulk(ONE_SHARD)), [Event::Accepted]);
+    assert_eq!(session.look_took(), Duration::from_millis(700));
+}
