@@ -258,8 +258,25 @@ impl Model {
             return None;
         }
         let (asked, said) = self.early.pop_front()?;
+        Some((asked, self.judge(asked, said)?))
+    }
+
+    /// What the replies to all parts of a lock's request mean now.
+    fn judge(&mut self, asked: Asked, said: Vec<Said>) -> Option<Meaning> {
+        let is_moved = matches!(
+            worst(&said),
+            Some(Said::Fault(Cause::NotMaster) | Said::NotRun(Cause::NotMaster))
+        );
+        if is_moved
+            && self.standing == HandshakeState::Accepted
+            && self.has_named
+            && self.identity.is_in_only_shard()
+        {
+            self.early.push_back((asked, said));
+            return Some(Meaning::Rejected(Phase::Reply));
+        }
         self.note_form(asked.request, &said);
-        Some((asked, self.answer(asked.request, &said)?))
+        self.answer(asked.request, &said)
     }
 
     /// The requests whose replies are kept.
@@ -348,20 +365,7 @@ impl Model {
                     self.early.push_back((asked, said));
                     return Some(Meaning::Nothing);
                 }
-                let is_moved = matches!(
-                    worst(&said),
-                    Some(Said::Fault(Cause::NotMaster) | Said::NotRun(Cause::NotMaster))
-                );
-                if is_moved
-                    && self.standing == HandshakeState::Accepted
-                    && self.has_named
-                    && self.identity.is_in_only_shard()
-                {
-                    self.early.push_back((asked, said));
-                    return Some(Meaning::Rejected(Phase::Reply));
-                }
-                self.note_form(request, &said);
-                self.answer(request, &said)?
+                self.judge(asked, said)?
             }
         })
     }

@@ -252,7 +252,7 @@ impl Session {
             if !self.peer.awaits_cluster()
                 && let Some(outcome) = self.early.pop_front()
             {
-                return Ok(Some(self.judged(outcome)));
+                return Ok(self.on_outcome(outcome));
             }
             if self.looks.have_confirmed(&self.pipeline)
                 && let Some((sent, answer)) = self.looks.unconfirmed.take()
