@@ -131,8 +131,8 @@
 //! * [TLS](docs::tls): certificates, settings of servers, faults.
 //! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what
 //!   the nodes hold.
-//! * [Recipes](docs::recipes): cron, workers, SQL, tokio, metrics, a compose file, managed Redis,
-//!   and the debate about Redlock.
+//! * [Recipes](docs::recipes): cron, workers, pods, SQL, tokio, metrics, a compose file, managed
+//!   Redis, and the debate about Redlock.
 //! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and
 //!   [what was tested](docs::testing) and what was not.
 //!

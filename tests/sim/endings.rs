@@ -3,6 +3,7 @@
 
 use crate::api::client::Client;
 use crate::api::redlock::Redlock;
+use crate::api::shutdown::ShutdownOutcome;
 use crate::kernel::{self, with};
 use crate::plan::MILLISECOND;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) fn settled(client: &Client) {
     }
     let redlock = Redlock::new(client.clone());
     let time = Duration::from_nanos(QUIET / 3);
-    let outcome = redlock.flush_releases(time);
+    let outcome = redlock.shutdown(time);
     if client.engine().in_flight() > 0 {
         // No thread waits for the reply to a call that has left its place in a queue, nor for one
         // to a question whose time was up. They come before those to the next question.
@@ -56,10 +57,10 @@ pub(crate) fn settled(client: &Client) {
         }
         world.saw("a client that ends with nothing in flight");
         world.check_counters(index, &text);
-        if let Err(error) = outcome {
+        if !matches!(outcome, Ok(ShutdownOutcome::Complete)) {
             world.violate(
                 "nothing in flight",
-                format!("client {index} has pending releases at the end: {error}"),
+                format!("client {index} has not ended all at the end: {outcome:?}"),
             );
         }
         if in_flight > 0 {

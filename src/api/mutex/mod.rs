@@ -137,9 +137,10 @@ impl<K: Kind> Mutex<K> {
     /// lock is held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry));
     /// [`Config`](crate::ErrorKind::Config) for an unusable name or setting;
     /// [`Entropy`](crate::ErrorKind::Entropy) when the system has no random bytes;
-    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) only where an owner takes a
-    /// [reentrant](Mutex::reentrant) lock again that is lost.
+    /// [`ShutDown`](crate::ErrorKind::ShutDown) when the client is
+    /// [shut down](crate::Redlock::shutdown); [`Forked`](crate::ErrorKind::Forked) in a child of
+    /// the process that built the client. [`LeaseLost`](crate::ErrorKind::LeaseLost) only where an
+    /// owner takes a [reentrant](Mutex::reentrant) lock again that is lost.
     #[doc(alias = "acquire")]
     pub fn lock(&self) -> Result<MutexGuard<K>> {
         MutexGuard::of(&self.lock, self.lock.take_at_last()?)
@@ -268,6 +269,8 @@ impl<K: Kind> Mutex<K> {
     /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended.
     /// [`Config`](crate::ErrorKind::Config) when it is of another name or prefix, or its time to
     /// live is not within the settings of this client, or those of the mutex cannot be used.
+    /// [`ShutDown`](crate::ErrorKind::ShutDown) when the client is
+    /// [shut down](crate::Redlock::shutdown).
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     /// Nothing is sent, the lease is used up, and the lock, if it was still held, expires.
     pub fn attach(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {

@@ -102,7 +102,7 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
         .observer(calling(&acquired, |acquired: &AtomicUsize, event| {
             if let Event::Acquired { name, .. } = event {
                 acquired.fetch_add(1, Ordering::SeqCst);
-                // The other calls end before. The shutdown looks once a second for what has not.
+                // The others end before, and the shutdown looks once a second for what has not.
                 let is_permit = name.starts_with('s');
                 thread::sleep(Duration::from_millis(if is_permit { 1500 } else { 0 }));
             }

@@ -34,7 +34,7 @@ fn are_ended<K: Kind>(mutex: &Mutex<K>, client: &Redlock, held: &[&str]) {
         thread::sleep(MOMENT);
         assert!(waiting.iter().all(|thread| !thread.is_finished()));
         let begun = Instant::now();
-        let outcome = client.shutdown(MOMENT).unwrap();
+        let outcome = client.shutdown(AT_ONCE).unwrap();
         for thread in waiting {
             let (error, at) = thread.join().unwrap();
             assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
