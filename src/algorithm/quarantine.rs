@@ -237,10 +237,11 @@ impl Quarantine {
         });
     }
 
-    /// Another server of its shard is the master. If the node was met, it was another process, or
-    /// will have been a replica.
-    pub fn moved(&mut self) {
-        if self.met != Met::Never {
+    /// The process with this name is a replica now, and has named another server as the master. If
+    /// it is the one that was met, the node has turned a replica. Otherwise this is the server of
+    /// the URL, and the master that was met may still be there.
+    pub fn moved(&mut self, id: Option<RunId>) {
+        if matches!(self.met, Met::Process(known, _) if known == id) {
             self.turn_replica();
         }
     }
@@ -322,8 +323,8 @@ mod tests {
     }
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as
-    /// what it is met then (`r` a replica, `m` one whose shard has another master, any other letter
-    /// a master). Returns how many seconds of
+    /// what it is met then (`r` a replica, `m` process `a` as one that names another master, any
+    /// other letter a master). Returns how many seconds of
     /// quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
@@ -331,7 +332,7 @@ mod tests {
             let (tens, name) = word.split_at(word.len() - 1);
             let now = at(1000 + 10 * tens.parse::<u64>().unwrap());
             match name.chars().next().unwrap() {
-                'm' => quarantine.moved(),
+                'm' => quarantine.moved(process('a', 0).run_id),
                 'r' => quarantine.turn_replica(),
                 name => drop(quarantine.meet(&process(name, 9_999), now)),
             }
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn a_changed_process_is_in_quarantine_for_the_whole_term_since_it_was_met() {
         use RestartPolicy::*;
-        let table: [(&str, RestartPolicy, &[u64]); 21] = [
+        let table: [(&str, RestartPolicy, &[u64]); 22] = [
             ("0a 1a 9a", Observed, &[0, 0, 0]),
             ("0a 1b", Observed, &[0, 60]),
             ("0a 1b 2b 6b 7b", Observed, &[0, 60, 50, 10, 0]),
@@ -367,6 +368,8 @@ mod tests {
             ("0a 1b 2r 3b 8b", Observed, &[0, 60, 50, 60, 10]),
             ("0a 1m 2a", Observed, &[0, 0, 60]),
             ("0m 1a", Observed, &[0, 0]),
+            // By way of another server, whose shard it is still the master of.
+            ("0b 1m 2b", Observed, &[0, 0, 0]),
             ("0a 1b 2- 3r 4a", Off, &[0, 0, 0, 0, 0]),
             ("0a 1a 2b 8b", Strict, &[0, 0, 60, 0]),
             ("0- 1- 8-", Strict, &[60, 60, 60]),
@@ -404,7 +407,7 @@ mod tests {
             let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM).declared_durable();
             let left = story.split(' ').map(|word| {
                 match word {
-                    "m" => quarantine.moved(),
+                    "m" => quarantine.moved(process('a', 0).run_id),
                     "r" => quarantine.turn_replica(),
                     _ => {}
                 }

@@ -1,10 +1,10 @@
 //! One node's subscriber connection: made when a call waits, closed when none has for a while.
 //!
-//! It leads to where the node's ordered connection leads, and is made only while that one is open:
-//! a node that cannot be asked publishes nothing. A failure of it makes wake-ups later and has no
-//! other effect, so it is closed then, and made again after a while; one that has lasted, at once.
-//! A server that denies SUBSCRIBE is asked again after a longer pause; any other error there is a
-//! failure like others.
+//! It leads to where the node's ordered connection leads, and is made only while that one is in
+//! use: a node that cannot be asked publishes nothing. A failure of it makes wake-ups later and
+//! has no other effect, so it is closed then, and made again after a while; one that has lasted,
+//! at once. A server that denies SUBSCRIBE is asked again after a longer pause; any other error
+//! there is a failure like others.
 
 use super::node_connection::NodeConnection;
 use super::socket_state::SocketState;
@@ -95,7 +95,10 @@ impl Subscriber {
     /// is missing.
     pub(super) fn due(&self, node: &NodeConnection) -> Timestamp {
         match self.socket {
-            SocketState::Closed if node.is_open() => self.not_before.max(self.health.not_before()),
+            // Not a replica, which names the master first.
+            SocketState::Closed if node.is_in_use() => {
+                self.not_before.max(self.health.not_before())
+            }
             _ => Timestamp::NEVER,
         }
     }

@@ -1,8 +1,10 @@
 //! Nodes in cluster mode: a cluster of one shard is a node, whichever of its servers the URL names;
 //! one of several shards is not.
 
-use crate::clients::{LONG_TTL, SOON, Seen, builder, causes, client, failure, long_lock, take};
-use crate::support::fake::{Fake, say};
+use crate::clients::{
+    LONG_TTL, SOON, Seen, builder, causes, client, client_of, failure, long_lock, take,
+};
+use crate::support::fake::{self, Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues::{has_channels, has_entries};
 use crate::support::server::{Plan, Server, binaries};
@@ -130,19 +132,35 @@ fn client_of_master(master: &Server) -> Redlock {
     builder([master]).retry_delay(SOON, SOON).build().unwrap()
 }
 
-/// One server has one vote, by whichever name it is reached.
+/// One server has one vote, by whichever name it is reached, and takes no lock from itself.
 #[test]
 fn two_servers_of_a_shard_have_one_vote() {
     let shard = Shard::start(&Server::plan(), 1);
     let other = Server::start().unwrap();
-    let client = client([shard.replica(), shard.master(), &other]);
-    drop(take(&long_lock(&client, "k")));
-    let faults: Vec<_> = client.nodes().unwrap();
-    let duplicates = faults.iter().filter(|node| {
-        node.last_fault()
-            .is_some_and(|fault| matches!(fault.cause(), Cause::Duplicate(_)))
-    });
-    assert_eq!(duplicates.count(), 1, "{faults:?}");
+    for urls in [
+        [shard.replica(), shard.master(), &other],
+        [shard.master(), shard.replica(), &other],
+    ] {
+        let client = client(urls);
+        let begun = Instant::now();
+        let (mut taken, mut refused) = (0, 0);
+        while begun.elapsed() < Duration::from_secs(3) {
+            match long_lock(&client, "k").try_lock().unwrap() {
+                Some(guard) => {
+                    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                    taken += 1;
+                }
+                None => refused += 1,
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        // One or the other has its vote, and both may have set the key.
+        assert!(taken > 100 && refused < taken / 10, "{taken} {refused}");
+        let nodes = client.nodes().unwrap();
+        let faults = nodes.iter().filter_map(|node| node.last_fault());
+        let duplicates = faults.filter(|fault| matches!(fault.cause(), Cause::Duplicate(_)));
+        assert_eq!(duplicates.count(), 1, "{nodes:?}");
+    }
 }
 
 /// Lets threads end, also when the test has failed.
@@ -230,6 +248,41 @@ fn a_held_lock_is_extended_and_released_at_the_new_master() {
     assert_eq!(shard.master().keys().unwrap(), [""; 0]);
 }
 
+/// The client has asked nothing yet.
+#[test]
+fn a_release_or_a_question_that_is_the_first_call_reaches_the_master() {
+    let shard = Shard::start(&Server::plan(), 1);
+    let new = || builder([shard.replica()]).build().unwrap();
+    let guard = take(&long_lock(&client([shard.master()]), "k"));
+    let holder = new().mutex("k").holder().unwrap();
+    assert!(holder.is_some_and(|holder| holder.remaining().is_some()));
+    let lease = guard.detach().unwrap();
+    let guard = new().attach(lease).unwrap();
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(shard.master().keys().unwrap(), [""; 0]);
+}
+
+/// They find out that the server is a replica now, and fail for it no more than the call behind.
+#[test]
+fn questions_after_a_fail_over_are_answered_by_the_new_master() {
+    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut shard = Shard::start(&durable, 1);
+    let client = builder([shard.master()]).durable(true).build().unwrap();
+    drop(take(&long_lock(&client, "k")));
+    let questions: [fn(&Redlock); 2] = [
+        |client| assert!(client.mutex("k").holder().unwrap().is_none()),
+        |client| drop(client.connect(SOON).unwrap()),
+    ];
+    for question in questions {
+        shard.fail_over();
+        question(&client);
+        assert_eq!(
+            take(&long_lock(&client, "k")).unlock().unwrap(),
+            ReleaseOutcome::Released
+        );
+    }
+}
+
 /// The connection for messages leads where the commands go: an entry whose channel the new master
 /// does not have counts as dead there.
 #[test]
@@ -292,6 +345,45 @@ fn a_master_that_was_named_is_asked_while_the_server_of_the_url_is_gone() {
     }
 }
 
+/// The master is the process that it was, by way of a replica that names it again.
+#[test]
+fn a_connection_that_fails_once_is_no_restart_of_the_master() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let refuses = Arc::clone(&is_down);
+    let master = Fake::scripted(move |_, event| match event {
+        _ if refuses.load(Ordering::SeqCst) => vec![Act::Close],
+        fake::Event::Connected => Vec::new(),
+        fake::Event::Received(command) => match command[0].as_str() {
+            "INFO" => {
+                let ids = ["run_id", "master_replid", "master_replid2"];
+                let ids = ids.map(|field| format!("{field}:{}\r\n", "7".repeat(40)));
+                vec![bulk(&format!(
+                    "redis_mode:cluster\r\nrole:master\r\n{}",
+                    ids.concat()
+                ))]
+            }
+            "CLUSTER" => vec![bulk(ONE_SHARD)],
+            _ => vec![Act::Say(healthy(command))],
+        },
+    });
+    let replica = naming(&Arc::new(AtomicU16::new(master.port())), "slave");
+    let client = client_of([replica.url()]);
+    let locks = || {
+        client
+            .mutex("k")
+            .try_lock()
+            .is_ok_and(|guard| guard.is_some())
+    };
+    assert!(locks());
+    is_down.store(true, Ordering::SeqCst);
+    for _ in 0..5 {
+        assert!(!locks());
+        thread::sleep(Duration::from_millis(50));
+    }
+    is_down.store(false, Ordering::SeqCst);
+    assert!(eventually(SOON, locks), "{:?}", client.nodes());
+}
+
 /// A key is on one of them, so their votes would not be about the same lock.
 #[test]
 fn a_cluster_of_two_shards_is_an_error_that_says_why() {
@@ -339,14 +431,19 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
         .is_ok_and(|guard| guard.is_some())));
 }
 
+const ONE_SHARD: &str = "cluster_slots_assigned:16384\r\ncluster_size:1";
+
+fn bulk(text: &str) -> Act {
+    say(&format!("${}\r\n{text}\r\n", text.len()))
+}
+
 /// What a server of one shard replies, in this role, which names the server at this port.
 fn naming(port: &Arc<AtomicU16>, role: &'static str) -> Fake {
     let port = Arc::clone(port);
     Fake::on_command(move |command| {
-        let text = |text: &str| say(&format!("${}\r\n{text}\r\n", text.len()));
         vec![match command[0].as_str() {
-            "INFO" => text(&format!("redis_mode:cluster\r\nrole:{role}")),
-            "CLUSTER" => text("cluster_slots_assigned:16384\r\ncluster_size:1"),
+            "INFO" => bulk(&format!("redis_mode:cluster\r\nrole:{role}")),
+            "CLUSTER" => bulk(ONE_SHARD),
             "TIME" => say("*2\r\n$1\r\n9\r\n$1\r\n5\r\n"),
             "GET" if role == "master" => say("$-1\r\n"),
             _ => {

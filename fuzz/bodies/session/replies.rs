@@ -87,6 +87,14 @@ fn worst(said: &[Said]) -> Option<Said> {
     said.iter().rev().max_by_key(|said| said.weight()).copied()
 }
 
+/// Whether another server has the key.
+fn is_moved(said: &[Said]) -> bool {
+    matches!(
+        worst(said),
+        Some(Said::Fault(Cause::NotMaster) | Said::NotRun(Cause::NotMaster))
+    )
+}
+
 /// What a reply to a command about a lock means, or `None` when it does not fit.
 fn said(request: Request, reply: &Tree) -> Option<Said> {
     Some(match (request, reply) {
@@ -263,11 +271,7 @@ impl Model {
 
     /// What the replies to all parts of a lock's request mean now.
     fn judge(&mut self, asked: Asked, said: Vec<Said>) -> Option<Meaning> {
-        let is_moved = matches!(
-            worst(&said),
-            Some(Said::Fault(Cause::NotMaster) | Said::NotRun(Cause::NotMaster))
-        );
-        if is_moved
+        if is_moved(&said)
             && self.standing == HandshakeState::Accepted
             && self.has_named
             && self.identity.is_in_only_shard()
@@ -361,7 +365,7 @@ impl Model {
                 }
                 let said = std::mem::take(&mut self.said);
                 let departs = matches!(request, Request::Release(..) | Request::Leave(..));
-                if self.awaits_cluster() && !departs {
+                if self.awaits_cluster() && (is_moved(&said) || !departs) {
                     self.early.push_back((asked, said));
                     return Some(Meaning::Nothing);
                 }

@@ -107,7 +107,8 @@ impl Connection {
             return Ok(connection);
         };
         let cluster = connection.ask(&[b"CLUSTER", b"INFO"])?.text();
-        if cluster.is_some_and(|text| text.contains("cluster_size:1\r\n")) {
+        let parts = ["cluster_size:1\r\n", "cluster_slots_assigned:16384\r\n"];
+        if cluster.is_some_and(|text| parts.iter().all(|part| text.contains(part))) {
             connection = Connection::log_in_at(&target.at(&master))?;
         }
         Ok(connection)

@@ -33,7 +33,8 @@ pub(in crate::engine) struct Link {
     /// When the connection was begun, without the time of the name's look-up.
     pub(super) opened_at: Timestamp,
     race: Race,
-    /// A look-up that may outlast the connection it was begun for: there is never more than one.
+    /// A look-up that may outlast the connection it was begun for: there is one at most, and those
+    /// that were begun for a server which is not the one to connect to any more.
     resolution: Option<Resolution>,
     /// What the addresses of the node share while they are tried.
     time: Duration,

@@ -273,7 +273,8 @@ impl Connections {
     /// Has connections lead to the master that a server of the node has named.
     pub(super) fn follow_master(&mut self, node: NodeId, master: NamedMaster) {
         let connection = self.changing(node);
-        connection.quarantine.moved();
+        let replica = connection.session.identity().run_id();
+        connection.quarantine.moved(replica);
         let followed = connection.link.follow(master);
         if let Some(address) = followed.map(ToString::to_string) {
             self.states.push(|names| Event::NodeMoved {

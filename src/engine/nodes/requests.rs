@@ -15,7 +15,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::engine::rounds::{Attempt, Purpose};
+use crate::engine::rounds::{Attempt, HolderQuestion, Purpose};
 use crate::fault::Fault;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Operation, Verb};
@@ -311,7 +311,12 @@ impl Nodes {
     ) -> Ticket {
         let inspect =
             |session: &mut Session, ticket| session.inspect(ticket, key.as_bytes(), is_fenced, now);
-        self.ask_alone(Purpose::Inspect(Inspection::default()), inspect, now)
+        let question = HolderQuestion {
+            key: key.into(),
+            is_fenced,
+            answers: Inspection::default(),
+        };
+        self.ask_alone(Purpose::Inspect(question), inspect, now)
     }
 
     /// Asks every node that can be asked something that is no command, and that each node is asked
@@ -346,10 +351,20 @@ impl Nodes {
     ) {
         let opened = self.reopen(node, now);
         for &ticket in unwritten {
-            let is_check = matches!(self.rounds.purpose(ticket), Some(Purpose::Check));
-            match (opened, self.rounds.command(ticket)) {
-                (Ok(()), Some(command)) => self.connections[node].queue(&command, now),
-                (Ok(()), None) if is_check => self.connections[node].session.check(ticket, now),
+            let connection = &mut self.connections[node];
+            match (
+                opened,
+                self.rounds.purpose(ticket),
+                self.rounds.command(ticket),
+            ) {
+                (Ok(()), _, Some(command)) => connection.queue(&command, now),
+                (Ok(()), Some(Purpose::Check), None) => connection.session.check(ticket, now),
+                (Ok(()), Some(Purpose::Inspect(question)), None) => {
+                    let key = question.key.as_bytes();
+                    connection
+                        .session
+                        .inspect(ticket, key, question.is_fenced, now);
+                }
                 _ => {
                     let fault = opened.err().unwrap_or(fault);
                     self.rounds.count(ticket, node, &Vote::Fault(fault));

@@ -27,7 +27,7 @@ use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::Operation;
 use crate::protocol::session::{Command, Ticket};
 pub(crate) use attempt::Attempt;
-pub(crate) use purpose::Purpose;
+pub(crate) use purpose::{HolderQuestion, Purpose};
 pub(crate) use refusals::Refusal;
 use request::Request;
 pub(crate) use result::RoundResult;
@@ -217,7 +217,7 @@ impl Rounds {
     /// The answers to a question that changes nothing.
     pub(crate) fn inquiry(&mut self, ticket: Ticket) -> Option<&mut Inspection> {
         match &mut self.round_mut(ticket)?.purpose {
-            Purpose::Inspect(answers) => Some(answers),
+            Purpose::Inspect(question) => Some(&mut question.answers),
             _ => None,
         }
     }
@@ -454,8 +454,8 @@ impl Rounds {
             .iter()
             .map(|node| (node, round.faults[node.index()]))
             .collect();
-        let inquiry = if let Purpose::Inspect(answers) = purpose {
-            Some(std::mem::take(answers))
+        let inquiry = if let Purpose::Inspect(question) = purpose {
+            Some(std::mem::take(&mut question.answers))
         } else {
             None
         };

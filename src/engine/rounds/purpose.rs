@@ -5,6 +5,7 @@ use crate::algorithm::inspection::Inspection;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::vote::{ExtensionVerdict, ReleaseVerdict, Tally};
 use crate::events::event_queue::ReleaseContext;
+use std::sync::Arc;
 
 /// What a round asks for.
 #[derive(Debug)]
@@ -17,8 +18,8 @@ pub(crate) enum Purpose {
     /// Whether nodes may vote. The verdict is there when each has voted.
     Check,
     Extend,
-    /// Which holder has a lock: what the nodes have answered.
-    Inspect(Inspection),
+    /// Which holder has a lock.
+    Inspect(HolderQuestion),
     /// That a call's entry is stored or removed, or that those are told that wait. A reply shows
     /// nothing of locks.
     Entry,
@@ -32,6 +33,14 @@ pub(crate) enum Purpose {
     Wait,
 }
 
+/// Which holder has the lock with this key, which is fenced if so: what the nodes have answered.
+#[derive(Debug)]
+pub(crate) struct HolderQuestion {
+    pub(crate) key: Arc<str>,
+    pub(crate) is_fenced: bool,
+    pub(crate) answers: Inspection,
+}
+
 impl Purpose {
     /// Whether the votes decide.
     pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
@@ -39,7 +48,7 @@ impl Purpose {
             Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => attempt.has_verdict(tally),
             Purpose::Check => tally.undecided().is_empty(),
             Purpose::Extend => tally.extension() != ExtensionVerdict::Pending,
-            Purpose::Inspect(answers) => answers.is_decided(tally),
+            Purpose::Inspect(question) => question.answers.is_decided(tally),
             Purpose::Release { .. } => tally.release() != ReleaseVerdict::Pending,
             // No thread waits for it. A wait is ended.
             Purpose::Entry | Purpose::Wait => false,

@@ -22,8 +22,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it counts at once: a release is served by every server, and the calls that it has
-    /// woken are reported with its reply.
+    /// Whether it counts at once, if it was run: a release is served by every server, and the calls
+    /// that it has woken are reported with its reply.
     pub(super) fn is_departure(&self) -> bool {
         matches!(self, Outcome::Operation(sent, _) if sent.asked.departs())
     }

@@ -143,11 +143,20 @@ impl Session {
     /// Queues the question whether the server may still vote, which also shows that it answers.
     /// What it reports about its memory is known before that.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
+        self.look_for_master(now);
         self.looks.ask_for_memory(&mut self.pipeline, now);
         self.pipeline.own.ask(now, |out| {
             command::info(out, "replication");
             [Request::Check(ticket)]
         });
+    }
+
+    /// In front of a question: a server in cluster mode that is a replica by now names the master
+    /// in the reply to this.
+    fn look_for_master(&mut self, now: Timestamp) {
+        if self.peer.standing == HandshakeState::Accepted && self.peer.identity.is_in_cluster() {
+            self.look(now);
+        }
     }
 
     /// Queues the question whether the server is still the master that it was, and what it
@@ -169,6 +178,7 @@ impl Session {
     /// Queues the questions what is stored under the key of a lock, how many calls wait for it, and
     /// until when.
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
+        self.look_for_master(now);
         self.pipeline.own.ask(now, |out| {
             inspection::ask(out, key, is_fenced);
             [
@@ -377,12 +387,14 @@ impl Session {
     /// The event in what a reply has brought; none while the reply about the cluster is awaited.
     #[inline]
     fn on_outcome(&mut self, outcome: Outcome) -> Option<SessionEvent> {
-        if self.peer.awaits_cluster() && !outcome.is_departure() {
+        let moved = outcome
+            .fault()
+            .filter(|fault| fault.cause == Cause::NotMaster);
+        if self.peer.awaits_cluster() && (moved.is_some() || !outcome.is_departure()) {
             self.early.push_back(outcome);
             return None;
         }
-        if let Some(fault) = outcome.fault()
-            && fault.cause == Cause::NotMaster
+        if let Some(fault) = moved
             && self.peer.standing == HandshakeState::Accepted
             && self.named_master().is_some()
         {
