@@ -242,7 +242,8 @@ impl Redlock {
     /// Then it waits until all guards are dropped and every node has run the releases. It may be
     /// called again, to wait for longer, and by several threads at once. A timeout of zero begins
     /// the shutdown and returns what it would wait for. Called by an
-    /// [observer](crate::Builder::observer), it does not wait either. A lock whose guard is
+    /// [observer](crate::Builder::observer), or by a callback of [`on_lost`](MutexGuard::on_lost)
+    /// on the watchdog's thread, it does not wait either. A lock whose guard is
     /// [detached](MutexGuard::detach) is not waited for.
     ///
     /// ```

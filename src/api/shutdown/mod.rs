@@ -45,7 +45,7 @@ pub(crate) fn shut_down(
 ) -> Result<ShutdownOutcome> {
     client.check_process()?;
     let engine = client.engine();
-    let timeout = if is_in_callback() {
+    let timeout = if is_in_callback() || client.watchdog_thread().is_current() {
         Duration::ZERO
     } else {
         timeout

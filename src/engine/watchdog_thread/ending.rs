@@ -30,6 +30,12 @@ impl Drop for WatchdogThread {
 }
 
 impl WatchdogThread {
+    /// Whether this is the thread, in a callback: while that runs, no lock is extended.
+    pub(crate) fn is_current(&self) -> bool {
+        let schedule = lock(&self.shared.schedule);
+        schedule.thread.as_ref().is_some_and(is_current)
+    }
+
     /// Waits for the end of the thread. False when it is in a callback that takes longer than a
     /// node timeout.
     fn has_ended(&self, mut schedule: MutexGuard<'_, Schedule>) -> bool {
