@@ -241,9 +241,12 @@ fn a_held_lock_is_extended_and_released_at_the_new_master() {
     let guards = ["extended", "released"].map(|name| take(&long_lock(&client, name)));
     shard.fail_over();
     let [extended, released] = guards;
+    let extend = || assert_eq!(extended.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(released.unlock().unwrap(), ReleaseOutcome::Released);
+    // Without that, a second redirection within a second would have to wait.
+    extend();
     shard.fail_over();
-    assert_eq!(extended.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    extend();
     assert_eq!(extended.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(shard.master().keys().unwrap(), [""; 0]);
 }
