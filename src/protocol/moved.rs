@@ -1,6 +1,6 @@
 //! The master that a replica names, in cluster mode: `-MOVED slot host:port`.
 
-use super::host::is_host;
+use super::host::{is_host, write_address};
 use core::net::SocketAddr;
 use std::fmt;
 
@@ -36,12 +36,7 @@ impl NamedMaster {
 /// As an operator would write it.
 impl fmt::Display for NamedMaster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NamedMaster { host, port } = self;
-        if host.contains(':') {
-            write!(f, "[{host}]:{port}")
-        } else {
-            write!(f, "{host}:{port}")
-        }
+        write_address(f, &self.host, self.port)
     }
 }
 

@@ -174,7 +174,12 @@ impl ServerInfo {
     /// Whether it has reported that its cluster is one shard, which owns all slots: then any server
     /// of it can hold any key, as its master.
     pub fn is_in_only_shard(&self) -> bool {
-        self.is_in_cluster && (self.shards, self.slots) == (1, SLOTS)
+        self.is_in_cluster && self.has_only_shard()
+    }
+
+    /// Whether one shard owns all slots, as `CLUSTER INFO` reports.
+    pub fn has_only_shard(&self) -> bool {
+        (self.shards, self.slots) == (1, SLOTS)
     }
 
     /// Why such a server may not vote, if it may not (rule 7.2).

@@ -8,6 +8,7 @@ use quorumlock::fault::Fault;
 use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::moved::NamedMaster;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
+use quorumlock::protocol::server_info::ServerInfo;
 use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -107,8 +108,9 @@ impl Connection {
             return Ok(connection);
         };
         let cluster = connection.ask(&[b"CLUSTER", b"INFO"])?.text();
-        let parts = ["cluster_size:1\r\n", "cluster_slots_assigned:16384\r\n"];
-        if cluster.is_some_and(|text| parts.iter().all(|part| text.contains(part))) {
+        let mut server = ServerInfo::default();
+        server.learn(cluster.unwrap_or_default().as_bytes());
+        if server.has_only_shard() {
             connection = Connection::log_in_at(&target.at(&master))?;
         }
         Ok(connection)

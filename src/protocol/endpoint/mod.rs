@@ -14,7 +14,7 @@
 
 use crate::protocol::credentials::Credentials;
 use crate::protocol::handshake::Handshake;
-use crate::protocol::host::is_host;
+use crate::protocol::host::{is_host, write_address};
 use crate::protocol::moved::NamedMaster;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -173,8 +173,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
-            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Tcp(host, port) => write_address(f, host, *port),
             Address::Unix(path) => {
                 f.write_str("unix:")?; // A line break in a path must not become one in a log.
                 path.to_string_lossy().chars().try_for_each(|character| {
