@@ -24,11 +24,10 @@ pub(in crate::engine) struct Link {
     pub(in crate::engine) transport: TransportConfig,
     /// Where the credentials come from, if not from the URL.
     pub(in crate::engine) login: Option<Login>,
-    /// Where the master of the node's shard is, as a server of it has named it. Connections lead
-    /// there until one fails.
-    master: Option<NamedMaster>,
-    /// The one that was followed last.
-    followed: Option<NamedMaster>,
+    /// Where the master of the node's shard is, as a server of it has named it last.
+    named: Option<NamedMaster>,
+    /// Whether connections lead there, until one fails.
+    is_redirected: bool,
     pub(super) socket: SocketState,
     /// When the connection was begun, without the time of the name's look-up.
     pub(super) opened_at: Timestamp,
@@ -52,8 +51,8 @@ impl Link {
             endpoint,
             transport,
             login: None,
-            master: None,
-            followed: None,
+            named: None,
+            is_redirected: false,
             socket: SocketState::Closed,
             opened_at: Timestamp::ORIGIN,
             race: Race::new(),
@@ -95,7 +94,7 @@ impl Link {
         self.opened_at = now;
         // What an earlier connection did not wait for is as old as that.
         self.take_resolved();
-        let (host, port) = match (&self.master, self.endpoint.address()) {
+        let (host, port) = match (self.master(), self.endpoint.address()) {
             (Some(master), _) => (&master.host, master.port),
             (None, Address::Tcp(host, port)) => (host, *port),
             (None, Address::Unix(path)) => {
@@ -123,7 +122,11 @@ impl Link {
 
     /// Whether connections lead to a master that was named, and not to the address of the URL.
     pub(super) fn is_redirected(&self) -> bool {
-        self.master.is_some()
+        self.is_redirected
+    }
+
+    fn master(&self) -> Option<&NamedMaster> {
+        self.named.as_ref().filter(|_| self.is_redirected)
     }
 
     /// Whether connections can lead to this master: the host of a Unix domain socket is no address.
@@ -135,22 +138,22 @@ impl Link {
     /// is the one that was followed last.
     pub(in crate::engine) fn follow(&mut self, mut named: NamedMaster) -> Option<&NamedMaster> {
         if named.host.is_empty() {
-            match (&self.master, self.endpoint.address()) {
+            match (self.master(), self.endpoint.address()) {
                 (Some(master), _) => named.host.clone_from(&master.host),
                 (None, Address::Tcp(host, _)) => named.host.clone_from(host),
                 (None, Address::Unix(_)) => {}
             }
         }
-        let is_new = self.followed.as_ref() != Some(&named);
-        self.followed = Some(named.clone());
-        self.lead_to(Some(named));
-        self.master.as_ref().filter(|_| is_new)
+        let is_new = self.named.as_ref() != Some(&named);
+        self.named = Some(named);
+        self.redirect(true);
+        self.named.as_ref().filter(|_| is_new)
     }
 
-    /// Lets connections lead there, or to the address of the URL. What was looked up is another
-    /// server's.
-    fn lead_to(&mut self, master: Option<NamedMaster>) {
-        self.master = master;
+    /// Lets connections lead to the master that was named, or to the address of the URL. What was
+    /// looked up is another server's.
+    fn redirect(&mut self, is_redirected: bool) {
+        self.is_redirected = is_redirected;
         self.race.learn([]);
         self.resolution = None;
     }
@@ -158,7 +161,7 @@ impl Link {
     /// How the next connection is protected. The certificate of a master that was named must be
     /// for the host that was named, unless the URL names another one.
     pub(in crate::engine) fn protection(&self) -> TransportConfig {
-        match &self.master {
+        match self.master() {
             Some(master) if self.endpoint.server_name().is_none() => {
                 self.transport.named(&master.host)
             }
@@ -263,7 +266,7 @@ impl Link {
         }
         match (worked, self.is_open()) {
             (true, _) => {}
-            (false, _) if self.is_redirected() => self.lead_to(None),
+            (false, _) if self.is_redirected => self.redirect(false),
             (false, true) => self.race.skip_first(),
             // The name is looked up again, and these are tried if that fails.
             (false, false) => {}
