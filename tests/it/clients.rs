@@ -8,6 +8,7 @@ use quorumlock::event::Event;
 use quorumlock::kind::Kind;
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,15 @@ pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Buil
         .nodes(servers.into_iter().map(Server::url))
         .max_ttl(LONG_TTL * 2)
         .node_timeout(LONG_NODE_TIMEOUT)
+}
+
+/// Ends the loops of other threads, also in a panic.
+pub(crate) struct StopAtEnd<'s>(pub(crate) &'s AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// An observer that hands each event to a value that the test keeps.

@@ -2,8 +2,9 @@
 //! one of several shards is not.
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, causes, client, client_of, failure, long_lock, take,
+    LONG_TTL, SOON, Seen, StopAtEnd, builder, causes, client, client_of, failure, long_lock, take,
 };
+use crate::faults::counts_when_locks_have_ended;
 use crate::support::fake::{self, Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues::{has_channels, has_entries};
@@ -163,15 +164,6 @@ fn two_servers_of_a_shard_have_one_vote() {
     }
 }
 
-/// Lets threads end, also when the test has failed.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Each shard fails over while locks are taken on all of them: no call fails, and no two holders
 /// meet. The shards lose nothing in a fail-over that is asked for, so they are declared durable.
 #[test]
@@ -209,7 +201,7 @@ fn shards_fail_over_under_load() {
                 }
             });
         }
-        let _ends = SetOnDrop(&ends);
+        let _ends = StopAtEnd(&ends);
         for round in 0..2 {
             for shard in &mut shards {
                 let before = taken.load(Ordering::Relaxed);
@@ -320,13 +312,7 @@ fn a_new_master_counts_when_all_earlier_locks_have_ended() {
     let client = builder([shard.master()]).max_ttl(max_ttl).build().unwrap();
     drop(take(&client.mutex("k").ttl(max_ttl)));
     shard.fail_over();
-    let promoted = Instant::now();
-    let mutex = client.mutex("k").ttl(max_ttl);
-    assert!(eventually(SOON, || causes(&failure(&mutex))[0].2 == Cause::Quarantined));
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
-    assert!(promoted.elapsed() >= max_ttl);
+    counts_when_locks_have_ended(&client.mutex("k").ttl(max_ttl), max_ttl);
 }
 
 /// The master is gone, and the URL names it: the replica that was named before is asked.

@@ -1,6 +1,7 @@
 //! Credentials that a provider returns: rotated while locks are held, in files, and from providers
 //! that fail.
 
+use crate::clients::StopAtEnd;
 use crate::support::fake::{Fake, is};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -113,15 +114,6 @@ fn wait_for_logins(servers: &[Server], count: &AtomicUsize) {
     assert!(eventually(LONG, || count.load(Ordering::Relaxed) >= before + calls));
 }
 
-/// Ends the threads that look at this.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// For how long credentials rotate.
 pub(crate) fn rotation(usually: u64) -> Duration {
     let seconds = std::env::var("QUORUMLOCK_ROTATION_SECONDS");
@@ -156,7 +148,7 @@ pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
     let pairs = AtomicUsize::new(0);
     thread::scope(|scope| {
         // Also where a check below fails.
-        let _ends = Ends(&is_over);
+        let _ends = StopAtEnd(&is_over);
         for number in 0..8 {
             let mutex = redlock
                 .mutex(format!("taken/{}", number / 2))

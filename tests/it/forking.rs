@@ -5,7 +5,7 @@
 //! counts, or in the record of a fake.
 
 use crate::clients::{
-    LONG_TTL, SOON, calls, client, client_of, gone_for_good, long_lock, take, value,
+    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, gone_for_good, long_lock, take, value,
 };
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
@@ -334,15 +334,6 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
             }
         },
     );
-}
-
-/// Ends the loops of other threads, also in a panic.
-struct StopAtEnd<'s>(&'s AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

@@ -54,6 +54,17 @@ impl Deployment {
     }
 }
 
+/// What the program writes, with this exit code and these words in its output.
+#[track_caller]
+pub(super) fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&str]) -> Ended {
+    let ended = run(deployment.tool(words));
+    assert_eq!(ended.code, Some(code), "{}", ended.all());
+    for words in said {
+        assert!(ended.out.contains(words), "{words}: {}", ended.all());
+    }
+    ended
+}
+
 /// The program without nodes.
 pub(super) fn tool(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorumlock"));

@@ -1,7 +1,7 @@
 //! `doctor` on servers that are no plain masters: they evict, have replicas, run in cluster mode,
 //! or withhold what they are. It names that, and states what holds then.
 
-use super::deployment::{Deployment, Ended, run};
+use super::deployment::{Deployment, Ended, run, says};
 use crate::clients::client;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -26,12 +26,7 @@ fn doctor(deployment: &Deployment, options: &[&str]) -> Ended {
 
 #[track_caller]
 fn finds(deployment: &Deployment, options: &[&str], code: i32, words: &[&str]) -> Ended {
-    let ended = doctor(deployment, options);
-    assert_eq!(ended.code, Some(code), "{}", ended.all());
-    for words in words {
-        assert!(ended.out.contains(words), "{words}: {}", ended.all());
-    }
-    ended
+    says(deployment, &[&["doctor"], options].concat(), code, words)
 }
 
 #[track_caller]

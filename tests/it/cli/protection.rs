@@ -2,7 +2,7 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, run};
+use super::deployment::{Deployment, Ended, run, says};
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
 use crate::support::server::{Answer, Server};
@@ -23,16 +23,6 @@ fn known(count: usize) -> Deployment {
 
 fn asks(deployment: &Deployment, words: &[&str]) -> Ended {
     run(deployment.tool(words))
-}
-
-#[track_caller]
-fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&str]) -> Ended {
-    let ended = asks(deployment, words);
-    assert_eq!(ended.code, Some(code), "{}", ended.all());
-    for words in said {
-        assert!(ended.out.contains(words), "{words}: {}", ended.all());
-    }
-    ended
 }
 
 /// How often the output contains these words.
