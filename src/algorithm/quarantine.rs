@@ -324,8 +324,7 @@ mod tests {
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as
     /// what it is met then (`r` a replica, `m` process `a` as one that names another master, any
-    /// other letter a master). Returns how many seconds of
-    /// quarantine are left after each.
+    /// other letter a master). Returns how many seconds of quarantine are left after each.
     fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(policy, TERM);
         let meet = |word: &str| {

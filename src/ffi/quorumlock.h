@@ -356,7 +356,7 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *                            shorter by it, and by 2 ms. At least 0, less than 1
  *     durable                "true" or "false", the default: whether nodes keep every write that they have confirmed,
  *                            through restarts, crashes ("appendonly yes" and "appendfsync always") and fail-overs,
- *                            and so vote at once after a restart. A node whose INFO says aof_enabled:0 contradicts
+ *                            and so vote at once after a restart. A node whose INFO has aof_enabled:0 contradicts
  *                            this, and the declaration is ignored. "durable=" in a URL has precedence
  *     fence_retention        "24h", the default: how long nodes keep the key of a fenced lock, and with it the last
  *                            number, after its last use; of a read-write lock, after the last writer with a number.

@@ -279,7 +279,7 @@ impl Model {
             self.early.push_back((asked, said));
             return Some(Meaning::Rejected(Phase::Reply));
         }
-        self.note_form(asked.request, &said);
+        self.learn_form(asked.request, &said);
         self.answer(asked.request, &said)
     }
 
@@ -293,7 +293,7 @@ impl Model {
     }
 
     /// What is refused is remembered: the request may not be made again.
-    fn note_form(&mut self, request: Request, said: &[Said]) {
+    fn learn_form(&mut self, request: Request, said: &[Said]) {
         if let (Request::Take(_, Way::Text), Some(Said::Withheld)) = (request, worst(said)) {
             self.takes_by_script = false;
         }

@@ -283,7 +283,7 @@ impl Session {
                 return Ok(None);
             };
             if let Reply::Error(text) = reply {
-                self.peer.note_error(text);
+                self.peer.learn_error(text);
             }
             let event = match request {
                 &Request::Check(ticket) => {

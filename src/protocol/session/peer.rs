@@ -30,7 +30,7 @@ impl Peer {
     }
 
     /// The server has replied with an error, which may name another server as the master.
-    pub(super) fn note_error(&mut self, text: &[u8]) {
+    pub(super) fn learn_error(&mut self, text: &[u8]) {
         if let Some(named) = NamedMaster::read(text) {
             self.named_master = Some(named);
         }
