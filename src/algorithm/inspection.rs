@@ -12,10 +12,9 @@
 
 use super::holder::HolderTag;
 use super::label::HolderLabel;
-use super::node::{NodeId, NodeSet};
+use super::node::{NodeId, NodeSet, ascending};
 use super::time::Timestamp;
 use super::vote::Tally;
-use std::cmp::Reverse;
 use std::time::Duration;
 
 /// What the key of a lock holds on one node.
@@ -106,13 +105,11 @@ impl Inspection {
         let count = most.map_or(0, |occupant| having(occupant.tag).count());
         let quorum = tally.quorum();
         if let Some(occupant) = most.filter(|_| count >= quorum) {
-            let mut ends: Vec<Timestamp> = having(occupant.tag)
-                .map(|(_, occupant)| occupant.end)
-                .collect();
-            ends.sort_unstable_by_key(|&end| Reverse(end));
+            let ends = ascending(having(occupant.tag).map(|(_, occupant)| occupant.end));
             let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
             let label = occupant.label.clone();
-            let end = ends[quorum - 1];
+            // The latest time at which a quorum has it.
+            let end = ends[count - quorum];
             let waiting = self.waiting;
             return InspectionVerdict::Held(Holding {
                 label,

@@ -37,6 +37,16 @@ impl fmt::Debug for NodeId {
     }
 }
 
+/// What nodes replied, in ascending order. For so few, a general sort is ten times the code.
+pub fn ascending<T: Ord>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut sorted = Vec::new();
+    for value in values {
+        let place = sorted.partition_point(|other| *other <= value);
+        sorted.insert(place, value);
+    }
+    sorted
+}
+
 /// A set of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct NodeSet(u64);

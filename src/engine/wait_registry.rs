@@ -13,7 +13,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Message;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::session::Ticket;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -79,9 +79,9 @@ pub(crate) struct WaitRegistry {
     /// The nodes that have confirmed the subscription.
     live: NodeSet,
     /// When a release last woke another client, by the lock's key.
-    woken: BTreeMap<Arc<str>, Timestamp>,
+    woken: HashMap<Arc<str>, Timestamp>,
     /// When locks were last seen to have changed hands without a message.
-    missed: BTreeMap<Arc<str>, Timestamp>,
+    missed: HashMap<Arc<str>, Timestamp>,
     /// Whether any release woke another client. It is read without the lock of the engine.
     pub(crate) has_woken: Arc<AtomicBool>,
 }
@@ -110,8 +110,8 @@ impl WaitRegistry {
             removed: VecDeque::new(),
             sleepers: 0,
             live: NodeSet::EMPTY,
-            woken: BTreeMap::new(),
-            missed: BTreeMap::new(),
+            woken: HashMap::new(),
+            missed: HashMap::new(),
             has_woken: Arc::default(),
         }
     }
@@ -335,7 +335,7 @@ impl Waiter {
     }
 }
 
-fn note(times: &mut BTreeMap<Arc<str>, Timestamp>, key: &Arc<str>, now: Timestamp) {
+fn note(times: &mut HashMap<Arc<str>, Timestamp>, key: &Arc<str>, now: Timestamp) {
     if times.len() >= MOST_LOCKS {
         times.clear();
     }

@@ -56,7 +56,7 @@ pub use self::setup::{Setup, latest_ticket};
 use super::holder::HolderTag;
 use super::node::{NodeId, NodeSet};
 use super::time::Timestamp;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// A turn by fewer nodes than a quorum waits so long for the others: they are a network's jitter
@@ -161,7 +161,7 @@ pub struct QueuedCall {
     /// round.
     leaves: NodeSet,
     /// The slots of a semaphore that turns named, by node.
-    slots: BTreeMap<NodeId, u16>,
+    slots: Vec<(NodeId, u16)>,
     /// The first entries of the nodes where another one is first.
     pub heads: Vec<(NodeId, HeadWatch<Member, HolderTag>)>,
     because: AskedBecause,
@@ -202,7 +202,7 @@ impl QueuedCall {
             rank: 0,
             stored: NodeSet::EMPTY,
             leaves: NodeSet::EMPTY,
-            slots: BTreeMap::new(),
+            slots: Vec::new(),
             heads: Vec::new(),
             because: AskedBecause::default(),
             is_unasked: false,
@@ -287,7 +287,10 @@ impl QueuedCall {
     pub fn on_message(&mut self, node: NodeId, message: Message, now: Timestamp) {
         match message {
             Message::Turn(slot) => {
-                self.slots.extend(slot.map(|slot| (node, slot)));
+                if let Some(slot) = slot {
+                    self.slots.retain(|&(other, _)| other != node);
+                    self.slots.push((node, slot));
+                }
                 self.found_first.insert(node);
                 self.on_turn(node, now);
             }
@@ -308,12 +311,11 @@ impl QueuedCall {
     /// on each node, two calls that were told do not ask for the same one.
     pub fn take_slot(&mut self) -> Option<u16> {
         let slots = std::mem::take(&mut self.slots);
-        let count = |slot: u16| slots.values().filter(|&&other| other == slot).count();
+        let count = |slot: u16| slots.iter().filter(|&&(_, other)| other == slot).count();
         slots
-            .values()
-            .rev()
-            .copied()
-            .max_by_key(|&slot| count(slot))
+            .iter()
+            .max_by_key(|&&(node, slot)| (count(slot), Reverse(node)))
+            .map(|&(_, slot)| slot)
     }
 
     /// Whether a round that was refused so is to be waited for longer: it may still bring a ticket.

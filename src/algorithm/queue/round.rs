@@ -2,7 +2,7 @@
 
 use super::reply::{QueueReply, Storage};
 use super::setup::{Setup, latest_ticket};
-use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::node::{NodeId, NodeSet, ascending};
 use crate::algorithm::time::Timestamp;
 use std::time::Duration;
 
@@ -68,8 +68,7 @@ impl QueueRound {
     /// client's clock nor another node explains is damage, or a lie; if all are so, it is the
     /// least.
     pub fn ticket(&self) -> u64 {
-        let mut tickets: Vec<u64> = self.replies.iter().map(|(_, reply)| reply.ticket).collect();
-        tickets.sort_unstable();
+        let tickets = ascending(self.replies.iter().map(|(_, reply)| reply.ticket));
         let is_explained = |pair: &&[u64]| pair[1] <= self.latest.max(latest_ticket(pair[0]));
         let greatest = tickets
             .windows(2)

@@ -68,7 +68,7 @@ pub(crate) fn shut_down(
     let holders = in_use.iter().filter(|(_, queue)| queue.is_held());
     let keys = holders.map(|(key, _)| key.clone()).chain(reads.held());
     let mut held: Vec<String> = keys.map(|key| client.resource(&key).to_owned()).collect();
-    held.sort();
+    held.sort_unstable();
     held.dedup();
     let unsettled = engine.settle(until.since(engine.now()));
     client.report().deliver_queued();

@@ -18,7 +18,7 @@ use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::engine::swept_table::SweptTable;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ struct State {
     released: Vec<usize>,
     /// Those whose keys have no expiry, by the last question about all of them, and whether that
     /// was reported.
-    endless: BTreeMap<usize, (EarlyEnd, bool)>,
+    endless: HashMap<usize, (EarlyEnd, bool)>,
     last_id: u64,
 }
 

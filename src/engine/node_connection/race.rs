@@ -100,10 +100,13 @@ impl<S: Attempt> Race<S> {
 
     /// Takes what a name leads to. Places that are known keep their order.
     pub(super) fn learn(&mut self, places: impl IntoIterator<Item = Place>) {
-        let mut found: Vec<Place> = places.into_iter().collect();
-        let rank = |place: &Place| self.places.iter().position(|known| known == place);
-        found.sort_by_key(|place| rank(place).unwrap_or(usize::MAX));
-        self.places = found.into();
+        let found: Vec<Place> = places.into_iter().collect();
+        self.places.retain(|known| found.contains(known));
+        for place in found {
+            if !self.places.contains(&place) {
+                self.places.push_back(place);
+            }
+        }
     }
 
     /// Begins to connect to the addresses that are known. They share `time`; if they are many, each

@@ -1,6 +1,6 @@
 //! What nodes replied about the keys that they refused for: until when, and which of a set.
 
-use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::node::{NodeId, NodeSet, ascending};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Tally;
 use crate::protocol::lock_key::MOST_KEYS;
@@ -36,8 +36,7 @@ impl Refusals {
                 None
             }
         };
-        let mut ends: Vec<Timestamp> = self.0.iter().filter_map(end).collect();
-        ends.sort_unstable();
+        let ends = ascending(self.0.iter().filter_map(end));
         let missing = tally.quorum().saturating_sub(tally.granted().len());
         let last = missing.min(ends.len()).checked_sub(1);
         last.map_or(Timestamp::NEVER, |last| ends[last])
