@@ -4,14 +4,15 @@
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on
 //! made-up text that breaks it before it is trusted with the tree. [`source`] tells code from
 //! comments and strings; [`layers`] knows the layers, [`prose`] the words, [`links`] where pages
-//! point to, [`path`] the functions that an attempt passes, [`api`] the public enums, and [`rules`]
-//! which tests show which rule of the manual.
+//! point to, [`path`] the functions that an attempt passes, [`api`] the public enums, [`rules`]
+//! which tests show which rule of the manual, and [`proofs`] which code the proofs are about.
 
 mod api;
 mod commands;
 mod layers;
 mod links;
 pub(crate) mod path;
+mod proofs;
 mod prose;
 mod rules;
 mod source;

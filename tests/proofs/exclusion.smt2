@@ -17,6 +17,7 @@
 
 (declare-const n Int)
 (declare-const both Int)
+; code: src/algorithm/vote/mod.rs quorum
 (define-fun quorum () Int (+ (div n 2) 1))
 
 (echo "Two quorums meet:")
@@ -40,14 +41,20 @@
 
 (define-fun is-valid ((r Round) (now Real)) Bool (and (<= (won (lease-of r)) now) (< now (until (lease-of r)))))
 
+; code: src/algorithm/vote/mod.rs acquisition
+(define-fun is-won-by ((grants Int)) Bool (<= quorum grants))
+; code: src/algorithm/quarantine.rs of_attempt
+(define-fun waits ((m Node) (a Round) (b Round)) Bool
+  (=> (and (distinct (program-of a) (program-of b)) (grants m a) (grants m b) (<= (granted m a) (granted m b)))
+      (<= (until (lease-of a)) (counted m b))))
+; code: src/algorithm/acquire/mod.rs attempted
+(define-fun counts-first ((m Node) (a Round)) Bool
+  (=> (grants m a) (<= (counted m a) (won (lease-of a)))))
+
 (assert (=> (has quorums-meet)
   (forall ((a Round) (b Round)) (and (grants (common a b) a) (grants (common a b) b)))))
-(assert (=> (has nodes-wait)
-  (forall ((m Node) (a Round) (b Round))
-    (=> (and (distinct (program-of a) (program-of b)) (grants m a) (grants m b) (<= (granted m a) (granted m b)))
-        (<= (until (lease-of a)) (counted m b))))))
-(assert (=> (has counts-before-won)
-  (forall ((m Node) (a Round)) (=> (grants m a) (<= (counted m a) (won (lease-of a)))))))
+(assert (=> (has nodes-wait) (forall ((m Node) (a Round) (b Round)) (waits m a b))))
+(assert (=> (has counts-before-won) (forall ((m Node) (a Round)) (counts-first m a))))
 
 ; ---- Two programs hold the lock
 

@@ -6,13 +6,13 @@
 ; a is settled here before b begins, and the fence of b is greater. Other attempts do here what these do.
 ;
 ; The rule is in src/algorithm/fence.rs (`Agreement`), and what a node does in src/protocol/lua/fence_key.lua and
-; fenced.lua. A node forgets nothing. Nothing is about time: a key is freed at any moment. So nothing is about messages
-; to calls that wait either: they make a call ask, and a node looks at its key.
+; fenced.lua. A node forgets nothing. Nothing is about time: a key is freed at any moment. Messages to calls
+; that wait make a call ask, which it does here at any moment (messages.smt2).
 
 (declare-datatype Part (
   (nothing)
   (greater-than-before) ; `acquire`: the fence is greater than the one before
-  (is-asked-once)       ; requests.rs: an attempt is not asked again once its replies are counted
+  (is-asked-once)       ; requests.rs: an attempt is not asked again, and no reply counts after its replies are counted
   (token-is-compared)   ; `raise`: the key has the token of the attempt
   (only-rises)          ; `raise`: the fence does not fall
   (greatest)            ; `Agreement`: m is the greatest of the replies that are counted
@@ -53,6 +53,7 @@
 
 ; ---- The steps, from s to t, of the attempt `who`: a or b
 
+; code: src/api/lock/attempts.rs attempt
 (define-fun begins-one ((s Node) (t Node) (who Owner)) Bool
   (and (not (has-begun (one s who)))
        (let ((u (changed s (last s) (owner s) who (attempt true false 0 false false 0 false false))))
@@ -61,10 +62,11 @@
 
 ; `floor` and the clocks are in what the fence is beyond the last one. A reply may be lost, or not be counted. That the
 ; key is free is required by the lock, and not here.
+; code: src/protocol/lua/fence_key.lua acquire
 (define-fun acquires ((s Node) (t Node) (who Owner) (given Int) (counted Bool)) Bool
   (let ((x (one s who)))
     (and (has-begun x) (not (is-over x))
-         (=> (has is-asked-once) (and (not (was-run x)) (not (has-m x))))
+         (=> (has is-asked-once) (and (not (was-run x)) (=> (has-m x) (not counted))))
          (ite (has greater-than-before) (< (last s) given) (<= (last s) given))
          (let ((u (changed s given who who
                      (attempt true true (ite (is-counted x) (fence x) given) (or counted (is-counted x))
@@ -72,6 +74,7 @@
            (= t (node (last u) (owner u) (of-a u) (of-b u) (ite (= (first s) free) who (first s)) (is-later u)))))))
 
 ; The replies are counted. The greatest may be another node's.
+; code: src/algorithm/fence.rs agreement
 (define-fun counts ((s Node) (t Node) (who Owner) (given Int)) Bool
   (let ((x (one s who)))
     (and (has-begun x) (not (has-m x))
@@ -79,6 +82,8 @@
          (= t (changed s (last s) (owner s) who
                 (attempt true (was-run x) (fence x) (is-counted x) true given false (is-over x)))))))
 
+; code: src/protocol/lua/fence_key.lua rewrite
+; code: src/algorithm/fence.rs acknowledged
 (define-fun is-raised ((s Node) (t Node) (who Owner)) Bool
   (let ((x (one s who)))
     (and (has-m x)
@@ -88,6 +93,7 @@
                 (attempt true (was-run x) (fence x) (is-counted x) true (m x)
                          (or (is-acked x) (not (and (is-over x) (has in-time)))) (is-over x)))))))
 
+; code: src/algorithm/acquire/mod.rs raised
 (define-fun ends ((s Node) (t Node) (who Owner)) Bool
   (let ((x (one s who)))
     (and (has-begun x)
@@ -95,18 +101,22 @@
                 (attempt true (was-run x) (fence x) (is-counted x) (has-m x) (m x) (is-acked x) true))))))
 
 ; A lock that is held is set again where the key is missing.
+; code: src/engine/nodes/requests.rs repair
 (define-fun is-repaired ((s Node) (t Node) (who Owner) (given Int)) Bool
   (and (is-over (one s who)) (= (owner s) free) (<= (last s) given)
        (= t (changed s given who who (one s who)))))
 
 ; By a release, by the end of the lease on the clock of the node, or by hand.
+; code: src/protocol/lua/fence_key.lua release
 (define-fun is-freed ((s Node) (t Node)) Bool
   (= t (node (last s) free (of-a s) (of-b s) (first s) (is-later s))))
 
+; code: src/protocol/lua/fence_key.lua acquire
 (define-fun other-acquires ((s Node) (t Node) (given Int)) Bool
   (and (= (owner s) free) (< (last s) given)
        (= t (node given other (of-a s) (of-b s) (first s) (is-later s)))))
 
+; code: src/protocol/lua/fence_key.lua rewrite
 (define-fun other-is-raised ((s Node) (t Node) (given Int)) Bool
   (and (= (owner s) other) (=> (has only-rises) (<= (last s) given))
        (= t (node given other (of-a s) (of-b s) (first s) (is-later s)))))

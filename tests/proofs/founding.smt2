@@ -47,17 +47,20 @@
 
 ; ---- The steps, from s to t
 
+; environment: the clock
 (define-fun time-passes ((s World) (t World)) Bool
   (and (<= (now s) (now t))
        (= t (world (now t) (is-lost s) (lost s) (memo s) (founded s) (knows s) (seen s)))))
 
 ; Programs look again after a loss.
+; environment: a server
 (define-fun loss ((s World) (t World)) Bool
   (and (=> (has not-at-once) (<= (+ (founded s) moment) (now s)))
        (= t (world (now s) true (now s) (memo s) (founded s) (knows s)
                    (ite (has not-while-founding) unseen (seen s))))))
 
 ; The witness has no note, or one that it once had.
+; environment: a server, or an operator
 (define-fun witness-forgets ((s World) (t World)) Bool
   (let ((m (memo t)))
     (and (=> ((_ is note) m) (and (not (is-present m)) (<= (written m) (now s))
@@ -65,22 +68,26 @@
          (= t (world (now s) (is-lost s) (lost s) m (founded s) (and (knows s) (distinct m absent)) (seen s))))))
 
 ; The witness is the node of the loss.
+; environment: a server
 (define-fun witness-is-lost ((s World) (t World)) Bool
   (let ((u (world (now s) (is-lost s) (lost s) (memo t) (founded s) (knows t) (seen s))))
     (and (witness-forgets s u) (loss u t))))
 
 ; The grant of the witness is counted.
+; code: src/algorithm/incarnation/mod.rs standing
 (define-fun witness-counts ((s World) (t World)) Bool
   (and (=> (has counts-when-noted) (and ((_ is note) (memo s)) (is-present (memo s))))
        (= t (world (now s) (is-lost s) (lost s) (memo s) (founded s) true (seen s)))))
 
 ; By any program. The time of a note is that of the look before it, or a later one.
+; code: src/algorithm/incarnation/mod.rs notes
 (define-fun witness-is-noted-since ((s World) (t World)) Bool
   (let ((m (memo t)))
     (and ((_ is note) m) (is-present m) (not (is-founder m)) (<= (written m) (now s))
          (= t (world (now s) (is-lost s) (lost s) m (founded s) (knows s) (seen s))))))
 
 ; By any program that founds. The invariant holds for that one and its witness, before, so that there is no loss.
+; code: src/algorithm/incarnation/mod.rs notes
 (define-fun witness-is-founded ((s World) (t World)) Bool
   (let ((m (memo t)))
     (and (=> (has by-induction) (not (is-lost s)))
@@ -95,12 +102,14 @@
              (< by-node moment)
              (=> (has both-clocks) (< by-wall moment))))))
 
+; code: src/algorithm/incarnation/mod.rs is_fresh
 (define-fun program-looks ((s World) (t World) (by-node Real) (by-wall Real)) Bool
   (let ((age (- (now s) (written (memo s)))))
     (and (or (<= age by-node) (<= age by-wall))
          (= t (world (now s) (is-lost s) (lost s) (memo s) (founded s) (knows s)
                      (look (looks-new s by-node by-wall) (knows s)))))))
 
+; environment: a program
 (define-fun another-begins ((s World) (t World)) Bool
   (= t (world (now s) (is-lost s) (lost s) (memo s) (founded s) (knows s) unseen)))
 

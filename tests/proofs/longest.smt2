@@ -41,29 +41,35 @@
 
 ; ---- The steps, from s to t
 
+; code: src/algorithm/incarnation/mod.rs is_longer
 (define-fun holder-counts ((s World) (t World)) Bool
   (and (=> (has stores) (<= longest (ttl-of (memo s))))
        (= t (world (memo s) true (read s) (read-told s) (elsewhere s) (told-elsewhere s)))))
 
+; code: src/algorithm/incarnation/mod.rs longest
 (define-fun program-looks ((s World) (t World)) Bool
   (= t (world (memo s) (told s) (memo s) (told s) (elsewhere s) (told-elsewhere s))))
 
 ; At nodes for which the invariant holds as well, or with a time to live of its own.
+; code: src/algorithm/incarnation/mod.rs longest
 (define-fun program-looks-elsewhere ((s World) (t World)) Bool
   (and (<= 0 (elsewhere t))
        (=> (told-elsewhere t) (<= longest (elsewhere t)))
        (= t (world (memo s) (told s) (read s) (read-told s) (elsewhere t) (told-elsewhere t)))))
 
+; code: src/engine/nodes/judging.rs on_silence
 (define-fun node-is-silent ((s World) (t World)) Bool
   (= t (world (memo s) (told s) absent false (elsewhere s) (told-elsewhere s))))
 
 ; A note that is new, or one with a longer time to live.
+; code: src/algorithm/incarnation/mod.rs notes
 (define-fun program-notes ((s World) (t World)) Bool
   (and (=> (has as-it-was-read) (= (read s) (memo s)))
        (= (memo t) (note (ite (has notes-what-it-knows) (known s) (elsewhere s))))
        (= t (world (memo t) (or (told s) (knows s)) (read s) (read-told s) (elsewhere s) (told-elsewhere s)))))
 
 ; By a restart, a flush or a promotion. There may be an older note then.
+; environment: a server, or an operator
 (define-fun note-is-lost ((s World) (t World)) Bool
   (= t (world (memo t) false (read s) (read-told s) (elsewhere s) (told-elsewhere s))))
 

@@ -5,9 +5,9 @@
 ; ends before the promise does, by the allowance for drift. So this is about one node and two programs, p and q: while it
 ; keeps a promise to p as a writer, it keeps none to q. All other programs do what these do.
 ;
-; What a node does is in src/protocol/lua/read_write.lua, by the names of the steps here. A node forgets nothing (wait.smt2 is
-; about one that does). Messages to calls that wait, and the queue, only let a node refuse more, or a call ask: `acquire`
-; is possible here at any moment, so whatever is forged, lost or sent twice of these changes nothing.
+; What a node does is in src/protocol/lua/read_write.lua. A node forgets nothing: wait.smt2 is about one that does.
+; messages.smt2 is about messages and queues. They let a node refuse more, or a call ask, and `acquires` is possible here
+; at any moment.
 
 (declare-datatype Part (
   (nothing)
@@ -59,22 +59,26 @@
 
 ; ---- The steps, from s to t
 
+; code: src/protocol/lua/read_write.lua refused_for
 (define-fun acquires ((s Node) (t Node) (k Token) (write Bool) (ttl Real)) Bool
   (and (=> (and write (has writer-waits-for-all)) (or (is-free s) (and (is-held s k) (writes s))))
        (=> (and (not write) (has reader-waits-for-write)) (or (is-held s k) (is-free s) (not (writes s))))
        (stores s t k write ttl false)))
 
+; code: src/protocol/lua/read_write.lua hold
 (define-fun extends ((s Node) (t Node) (k Token) (write Bool) (ttl Real) (keeps Bool)) Bool
   (and (=> (has not-revived) (is-held s k))
        (=> (and write (has not-promoted)) (writes s))
        (stores s t k write ttl keeps)))
 
 ; The hold of token l, asked with token k.
+; code: src/protocol/lua/read_write.lua store
 (define-fun releases ((s Node) (t Node) (k Token) (l Token)) Bool
   (and (=> (has own-token) (= l k))
        (= (now t) (now s)) (= (writes t) (writes s)) (= (ends t) (store (ends s) l (- 1.0)))
        (promised s t k false (- 1.0))))
 
+; environment: the clock
 (define-fun time-passes ((s Node) (t Node)) Bool
   (and (=> (has clock-goes-on) (<= (now s) (now t))) (<= 0.0 (now t))
        (= t (node (now t) (writes s) (ends s) (to-p s) (to-q s) (q-writes s)))))

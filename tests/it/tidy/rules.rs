@@ -97,6 +97,7 @@ fn variable(word: &str) -> Option<&str> {
         "FENCE_",
         "FUZZ_",
         "NEMESIS_",
+        "PROOF_",
         "READ_WRITE_",
         "REDIS_",
         "REENTRANT_",

@@ -1,0 +1,270 @@
+//! The proofs are about the code: what the library does on random schedules are steps that the
+//! proofs have.
+//!
+//! [`world`] runs the pure layers of the library, with nodes that are the library's embedded ones,
+//! and writes down what happens. [`one_holder`] and [`kinds`] write that as states and steps of the
+//! proofs, and Z3 decides whether each step is one by the definitions in the `.smt2` file. So these
+//! tests fail where the code does what a proof excludes. That the proofs are right is what
+//! `tests/proofs/run` shows. `tests/it/tidy/proofs.rs` checks that each step names code.
+//!
+//! They need `z3` on the `PATH`, and fail without it; `tests/run` leaves them out then.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+
+mod kinds;
+mod one_holder;
+mod program;
+mod random;
+mod smt;
+mod world;
+
+use smt::Replay;
+use world::{Lock, What, World};
+
+/// How long a world lasts, in microseconds.
+const LASTS: u64 = 4_000_000;
+
+/// Changes what has happened in a world.
+type Changes = fn(&mut World);
+/// Writes a world as steps of a proof.
+type Writes = fn(&World, &mut Replay);
+
+fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().expect("a number"))
+}
+
+/// Replays as many worlds as are asked for.
+fn replay(proof: &'static str, lock: Lock, writes: Writes) {
+    let worlds = variable("QUORUMLOCK_PROOF_WORLDS").unwrap_or(1);
+    let first = variable("QUORUMLOCK_PROOF_SEED").unwrap_or(std::process::id().into());
+    for seed in first..first + worlds {
+        let world = World::run(lock, seed, LASTS);
+        let mut replay = Replay::of(proof);
+        writes(&world, &mut replay);
+        assert!(replay.len() > 100, "{proof}: {} steps", replay.len());
+        if let Some(failure) = replay.failure() {
+            panic!("QUORUMLOCK_PROOF_SEED={seed} {lock:?}\n{failure}");
+        }
+        println!("{proof} {lock:?} {seed}: {} steps", replay.len());
+    }
+}
+
+#[test]
+fn a_restarted_node_is_waited_for() {
+    replay("wait.smt2", Lock::Plain, one_holder::wait);
+}
+
+#[test]
+fn rounds_that_are_won_exclude_each_other() {
+    replay("exclusion.smt2", Lock::Plain, one_holder::exclusion);
+    replay("exclusion.smt2", Lock::Permits(2), one_holder::exclusion);
+}
+
+#[test]
+fn a_permit_is_the_lock_of_a_slot() {
+    replay("permits.smt2", Lock::Permits(2), kinds::permits);
+}
+
+#[test]
+fn fences_grow() {
+    replay("fences.smt2", Lock::Fenced, kinds::fences);
+}
+
+#[test]
+fn a_writer_is_alone() {
+    replay(
+        "readers_writers.smt2",
+        Lock::ReadWrite,
+        kinds::readers_writers,
+    );
+}
+
+#[test]
+fn messages_and_queues_change_nothing() {
+    for lock in [Lock::Plain, Lock::Permits(3), Lock::Fenced, Lock::ReadWrite] {
+        replay("messages.smt2", lock, kinds::messages);
+    }
+}
+
+/// What replays a proof, as each of its tests does.
+const REPLAYS: [(&str, Lock, Writes); 6] = [
+    ("wait.smt2", Lock::Plain, one_holder::wait),
+    ("exclusion.smt2", Lock::Plain, one_holder::exclusion),
+    ("permits.smt2", Lock::Permits(2), kinds::permits),
+    ("fences.smt2", Lock::Fenced, kinds::fences),
+    (
+        "readers_writers.smt2",
+        Lock::ReadWrite,
+        kinds::readers_writers,
+    ),
+    ("messages.smt2", Lock::Permits(2), kinds::messages),
+];
+
+/// Whether one of some worlds is not as a proof has it, if both are changed.
+fn is_found(proof: &str, change: impl Fn(&mut World), rule: Option<[&str; 2]>) -> bool {
+    let (proof, lock, writes) = *REPLAYS.iter().find(|(name, ..)| *name == proof).unwrap();
+    (0..8).any(|seed| {
+        let mut world = World::run(lock, seed, LASTS);
+        change(&mut world);
+        let mut replay = Replay::of(proof);
+        if let Some([from, to]) = rule {
+            replay.change(from, to);
+        }
+        writes(&world, &mut replay);
+        replay.failure().is_some()
+    })
+}
+
+#[test]
+fn what_the_code_must_not_do_is_found() {
+    let changes: [(&str, &str, Changes); 8] = [
+        (
+            "a round is won by half of the nodes",
+            "exclusion.smt2",
+            |world| {
+                for round in &mut world.rounds {
+                    let half = world.nodes.len() / 2;
+                    let counted = round.counted.iter_mut().filter(|counted| counted.is_some());
+                    counted.skip(half).for_each(|counted| *counted = None);
+                }
+            },
+        ),
+        ("the drift is forgotten", "wait.smt2", |world| {
+            world
+                .rounds
+                .iter_mut()
+                .for_each(|round| round.lasts += round.lasts / 30);
+        }),
+        (
+            "a node that has to wait counts at once",
+            "wait.smt2",
+            |world| {
+                for step in &mut world.steps {
+                    if let What::Looked {
+                        from: Some(from), ..
+                    } = &mut step.what
+                    {
+                        *from = step.at;
+                    }
+                }
+            },
+        ),
+        (
+            "a vote counts that does not count yet",
+            "wait.smt2",
+            |world| {
+                for round in &mut world.rounds {
+                    round.counted.clone_from(&round.granted);
+                }
+                let grants = world
+                    .steps
+                    .clone()
+                    .into_iter()
+                    .filter_map(|step| match step.what {
+                        What::Granted(granted) => Some((step, granted.round)),
+                        _ => None,
+                    });
+                for (step, round) in grants.collect::<Vec<_>>().into_iter().rev() {
+                    let at = world.steps.iter().position(|other| other == &step).unwrap();
+                    world.steps.insert(
+                        at + 1,
+                        world::Step {
+                            what: What::Counted(round),
+                            ..step
+                        },
+                    );
+                }
+            },
+        ),
+        (
+            "a slot is counted at a node that has lost its keys",
+            "permits.smt2",
+            |world| {
+                for round in &mut world.rounds {
+                    round.counted.clone_from(&round.granted);
+                }
+            },
+        ),
+        ("not the greatest number counts", "fences.smt2", |world| {
+            for step in &mut world.steps {
+                if let What::Agreed(_, m) = &mut step.what {
+                    *m -= 1;
+                }
+            }
+        }),
+        (
+            "a reader is admitted as a writer",
+            "readers_writers.smt2",
+            |world| {
+                for step in &mut world.steps {
+                    if let What::Granted(granted) = &mut step.what {
+                        granted.is_write = true;
+                    }
+                }
+            },
+        ),
+        ("a slot is given that is taken", "messages.smt2", |world| {
+            world
+                .attempts
+                .iter_mut()
+                .for_each(|attempt| attempt.slot = 0);
+        }),
+    ];
+    for (what, proof, change) in changes {
+        assert!(is_found(proof, change, None), "{what}");
+    }
+}
+
+#[test]
+fn rules_that_are_not_the_codes_are_found() {
+    let rules = [
+        ("exclusion.smt2", ["(+ (div n 2) 1)", "(+ (div n 2) 2)"]),
+        (
+            "exclusion.smt2",
+            [
+                "(<= (counted m a) (won (lease-of a)))",
+                "(< (counted m a) (won (lease-of a)))",
+            ],
+        ),
+        (
+            "wait.smt2",
+            ["(+ (now s) (- known age))", "(+ (now s) known)"],
+        ),
+        (
+            "wait.smt2",
+            ["(+ (now s) (ttl g))", "(+ (now s) (* 1.1 (ttl g)))"],
+        ),
+        (
+            "permits.smt2",
+            ["(+ (born s) longest)", "(+ (now s) longest)"],
+        ),
+        (
+            "fences.smt2",
+            ["(< (last s) given)", "(< (+ (last s) 1000000000) given)"],
+        ),
+        (
+            "readers_writers.smt2",
+            [
+                "(or (is-held s k) (is-free s) (not (writes s)))",
+                "(is-free s)",
+            ],
+        ),
+        (
+            "messages.smt2",
+            [
+                "(or (admits s c) (not (has looks-at-key)))",
+                "(not (admits s c))",
+            ],
+        ),
+    ];
+    for (proof, rule) in rules {
+        assert!(is_found(proof, |_| {}, Some(rule)), "{proof}: {rule:?}");
+    }
+}

@@ -1,0 +1,360 @@
+//! Locks with one holder, as `wait.smt2` and `exclusion.smt2` have them: a node and two programs,
+//! and all rounds that were won.
+
+use crate::smt::{Replay, real};
+use crate::world::{Granted, Step, What, World};
+use std::collections::BTreeSet;
+
+/// What a node has promised the holder.
+#[derive(Clone, Copy, PartialEq)]
+struct Promise {
+    round: usize,
+    granted: u64,
+    begun: u64,
+    lasts: u64,
+    counts: bool,
+    is_lost: bool,
+}
+
+/// The state of `wait.smt2`.
+#[derive(Clone, PartialEq)]
+struct Node {
+    now: u64,
+    present: u64,
+    born: u64,
+    owner: &'static str,
+    ends: u64,
+    note: Option<(bool, u64)>,
+    is_present: bool,
+    promise: Option<Promise>,
+    look: Option<u64>,
+    is_asked: bool,
+    vote: Option<u64>,
+}
+
+impl Node {
+    fn text(&self) -> String {
+        let time = |time: u64| real(time as i64);
+        let from = |from: Option<u64>| {
+            from.map_or("never".to_owned(), |at| format!("(from {})", time(at)))
+        };
+        let note = self
+            .note
+            .map_or("absent".to_owned(), |(is_founder, written)| {
+                let names = if self.is_present { self.present } else { 0 };
+                format!("(note {names} {is_founder} {})", time(written))
+            });
+        let promise = self.promise.map_or("no-grant".to_owned(), |promise| {
+            let begun = real(promise.begun as i64);
+            format!(
+                "(grant {} {begun} {} {} {})",
+                time(promise.granted),
+                time(promise.lasts),
+                promise.counts,
+                promise.is_lost
+            )
+        });
+        format!(
+            "(node {} {} {} (key {} {}) {note} {promise} (knowing {} {} {}))",
+            time(self.now),
+            self.present,
+            time(self.born),
+            self.owner,
+            time(self.ends),
+            from(self.look),
+            self.is_asked,
+            from(self.vote)
+        )
+    }
+}
+
+/// One node and two programs.
+pub(crate) struct Pair<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) node: usize,
+    pub(crate) slot: usize,
+    pub(crate) holder: usize,
+    pub(crate) rival: usize,
+    /// Whether a round that is won extends the promise; otherwise the one before is followed on.
+    pub(crate) follows_extensions: bool,
+}
+
+impl Pair<'_> {
+    /// Replays the steps of the node.
+    pub(crate) fn replay(&self, replay: &mut Replay) {
+        let mut state = Node {
+            now: 0,
+            present: 1,
+            born: 0,
+            owner: "free",
+            ends: 0,
+            note: None,
+            is_present: true,
+            promise: None,
+            look: None,
+            is_asked: false,
+            vote: None,
+        };
+        let mut name = replay.state("Node", &state.text());
+        replay.check(&format!("(begins {name})"), "the beginning");
+        for step in &self.world.steps {
+            let mut passed = state.clone();
+            passed.now = step.at;
+            let mut next = passed.clone();
+            let Some(rule) = self.apply(step, &mut next) else {
+                continue;
+            };
+            if passed.now != state.now {
+                let later = replay.state("Node", &passed.text());
+                replay.check(&format!("(time-passes {name} {later})"), "");
+                name = later;
+            }
+            let about = format!("node {} at {}: {:?}", self.node, step.at, step.what);
+            let after = replay.state("Node", &next.text());
+            let formula = match rule {
+                "counts" => format!("(counts (promise {name}))"),
+                "rival-counts" => format!("(rival-counts {name})"),
+                "rival-looks" => {
+                    let written = passed.note.map_or(0, |(_, written)| written);
+                    let age = real(step.at as i64 - written as i64);
+                    format!("(rival-looks {name} {after} {age} longest)")
+                }
+                _ => format!("({rule} {name} {after})"),
+            };
+            replay.check(&formula, &about);
+            name = after;
+            state = next;
+        }
+    }
+
+    /// What a step is to this node, and the rule for it; for a vote that is counted, what is to
+    /// hold then.
+    fn apply(&self, step: &Step, state: &mut Node) -> Option<&'static str> {
+        let world = self.world;
+        let is_of = |attempt: usize, program: usize| world.attempts[attempt].program == program;
+        if let What::GaveUp(attempt) = step.what {
+            let is_promised = state
+                .promise
+                .is_some_and(|promise| world.rounds[promise.round].attempt == attempt);
+            if is_promised {
+                state.promise = None;
+                return Some("holder-gives-up");
+            }
+            return None;
+        }
+        if step.node != self.node {
+            return None;
+        }
+        match &step.what {
+            What::Granted(granted) | What::Extended(granted)
+                if world.attempts[granted.attempt].slot == self.slot =>
+            {
+                let is_new = matches!(step.what, What::Granted(_));
+                Some(self.granted(granted, is_new, step.at, state))
+            }
+            &What::Deleted { whose, .. } if world.attempts[whose].slot == self.slot => {
+                let owner = state.owner;
+                state.owner = "free";
+                state.ends = step.at;
+                Some(if owner == "holder" {
+                    "holder-is-released"
+                } else {
+                    "others-are-released"
+                })
+            }
+            What::Restarted => {
+                state.present += 1;
+                state.born = step.at;
+                state.owner = "free";
+                state.ends = step.at;
+                state.note = None;
+                state.promise = state.promise.filter(|promise| promise.counts);
+                if let Some(promise) = &mut state.promise {
+                    promise.is_lost = true;
+                }
+                state.look = None;
+                state.is_asked = false;
+                Some("restarts")
+            }
+            &What::Looked { program, from } if program == self.rival => {
+                state.look = from.map(|from| from.max(step.at));
+                if state.is_asked {
+                    state.vote = state.look;
+                }
+                Some("rival-looks")
+            }
+            &What::Noted {
+                is_founder,
+                written,
+            } => {
+                state.note = Some((is_founder, written));
+                if let Some(promise) = &mut state.promise {
+                    promise.counts |= !promise.is_lost && self.will_count(promise.round);
+                }
+                Some(if is_founder {
+                    "noted-as-founder"
+                } else {
+                    "noted-since"
+                })
+            }
+            &What::Counted(round) => {
+                let attempt = world.rounds[round].attempt;
+                if world.attempts[attempt].slot != self.slot {
+                    return None;
+                }
+                let is_promised = state.promise.is_some_and(|promise| promise.round == round);
+                if is_promised {
+                    return Some("counts");
+                }
+                let is_present = state.is_asked && is_of(attempt, self.rival);
+                is_present.then_some("rival-counts")
+            }
+            _ => None,
+        }
+    }
+
+    fn granted(&self, granted: &Granted, is_new: bool, at: u64, state: &mut Node) -> &'static str {
+        let world = self.world;
+        let program = world.attempts[granted.attempt].program;
+        let round = &world.rounds[granted.round];
+        state.ends = granted.ends;
+        if program == self.holder {
+            state.owner = "holder";
+            // What runs when the attempt is over promises nothing.
+            let is_over = world.attempts[granted.attempt]
+                .gave_up
+                .is_some_and(|over| over <= at);
+            let is_followed = is_new || self.follows_extensions && round.won.is_some();
+            if is_over || !is_followed {
+                return "holder-is-extended";
+            }
+            state.promise = Some(Promise {
+                round: granted.round,
+                granted: at,
+                begun: round.until - round.lasts,
+                lasts: round.lasts,
+                counts: self.will_count(granted.round) && state.note.is_some(),
+                is_lost: false,
+            });
+            state.is_asked = false;
+            state.vote = None;
+            return "holder-is-granted";
+        }
+        if program == self.rival {
+            state.owner = "rival";
+            state.is_asked = true;
+            state.vote = state.look;
+            return "rival-is-granted";
+        }
+        state.owner = "third";
+        "third-is-granted"
+    }
+
+    /// Whether the program counts the node's grant in this round.
+    fn will_count(&self, round: usize) -> bool {
+        self.world.rounds[round].counted[self.node].is_some()
+    }
+}
+
+/// Replays `wait.smt2` for some pairs of programs that had the lock.
+pub(crate) fn wait(world: &World, replay: &mut Replay) {
+    replay.add("(push)");
+    replay.add(&format!(
+        "(assert (and (not strict) (= longest {})))",
+        real(world.longest() as i64)
+    ));
+    let node = world.rounds.len() % world.nodes.len();
+    for pair in 0..3 {
+        let programs: BTreeSet<usize> = world
+            .attempts
+            .iter()
+            .map(|attempt| attempt.program)
+            .collect();
+        let programs: Vec<usize> = programs.into_iter().collect();
+        let holder = programs[pair % programs.len()];
+        for &rival in &programs {
+            let is_near = rival.abs_diff(holder) < 4 && rival != holder;
+            if is_near {
+                let follows_extensions = pair % 2 == 0;
+                let slot = 0;
+                Pair {
+                    world,
+                    node,
+                    slot,
+                    holder,
+                    rival,
+                    follows_extensions,
+                }
+                .replay(replay);
+            }
+        }
+    }
+    replay.add("(pop)");
+}
+
+/// Replays `exclusion.smt2`, which is about all rounds.
+pub(crate) fn exclusion(world: &World, replay: &mut Replay) {
+    replay.add("(push)");
+    replay.add(&format!("(assert (= n {}))", world.nodes.len()));
+    for node in 0..world.nodes.len() {
+        replay.add(&format!("(declare-const n{node} Node)"));
+    }
+    for program in 1..=world.lives {
+        replay.add(&format!("(declare-const p{program} Program)"));
+    }
+    let programs: Vec<String> = (1..=world.lives).map(|life| format!("p{life}")).collect();
+    replay.add(&format!("(assert (distinct {}))", programs.join(" ")));
+    let won: Vec<(usize, u64, u64)> = (0..world.rounds.len())
+        .filter_map(|index| {
+            let round = &world.rounds[index];
+            let gave_up = world.attempts[round.attempt].gave_up;
+            let until = gave_up.map_or(round.until, |at| round.until.min(at));
+            Some((index, round.won?, until))
+        })
+        .collect();
+    let time = |time: u64| real(time as i64);
+    for &(index, at, until) in &won {
+        let round = &world.rounds[index];
+        let program = world.attempts[round.attempt].program;
+        replay.add(&format!("(declare-const r{index} Round)"));
+        replay.add(&format!(
+            "(assert (and (= (program-of r{index}) p{program}) (= (lease-of r{index}) (lease {} {}))))",
+            time(at),
+            time(until)
+        ));
+        let mut count = 0;
+        for node in 0..world.nodes.len() {
+            let Some(counted) = round.counted[node].filter(|&counted| counted <= at) else {
+                continue;
+            };
+            let granted = round.granted[node].unwrap_or(0);
+            count += 1;
+            replay.add(&format!(
+                "(assert (and (grants n{node} r{index}) (= (granted n{node} r{index}) {}) \
+                 (= (counted n{node} r{index}) {})))",
+                time(granted),
+                time(counted)
+            ));
+            replay.check(&format!("(counts-first n{node} r{index})"), "");
+        }
+        replay.check(&format!("(is-won-by {count})"), &format!("round {index}"));
+    }
+    for (index, &(a, at, until)) in won.iter().enumerate() {
+        for &(b, later, other_until) in &won[index + 1..] {
+            let slots = [a, b].map(|round| world.attempts[world.rounds[round].attempt].slot);
+            let is_near = later <= until + 50_000 || at <= other_until + 50_000;
+            if slots[0] != slots[1] || !is_near || later > until + 50_000 {
+                continue;
+            }
+            for node in 0..world.nodes.len() {
+                let rounds = [a, b].map(|round| &world.rounds[round]);
+                if rounds.iter().all(|round| round.counted[node].is_some()) {
+                    let about = format!("rounds {a} and {b} at node {node}");
+                    replay.check(&format!("(waits n{node} r{a} r{b})"), &about);
+                    replay.check(&format!("(waits n{node} r{b} r{a})"), &about);
+                }
+            }
+        }
+    }
+    replay.add("(pop)");
+}
