@@ -5,6 +5,7 @@ use crate::clients::{
     LONG_TTL, SOON, Seen, StopAtEnd, builder, causes, client, client_of, failure, long_lock, take,
 };
 use crate::faults::counts_when_locks_have_ended;
+use crate::support::capable::has_users;
 use crate::support::fake::{self, Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues::{has_channels, has_entries};
@@ -400,6 +401,9 @@ fn a_cluster_of_two_shards_is_an_error_that_says_why() {
 /// Whether there is one shard cannot be seen without the right to ask.
 #[test]
 fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
+    if !has_users() {
+        return;
+    }
     let shard = Shard::start(&Server::plan(), 0);
     let master = shard.master();
     let user = [

@@ -79,8 +79,22 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
         // Inside scripts, Redis 5.0 makes two blanks of the line break that it has read.
         text.trim_end().into()
     } else {
-        text.into_owned()
+        let mut lines: Vec<String> = text.split("\r\n").map(str::to_owned).collect();
+        for at in 1..lines.len() {
+            if let Some(score) = score_in_short(&lines[at]) {
+                "$".clone_into(&mut lines[at - 1]);
+                lines[at] = score;
+            }
+        }
+        lines.join("\r\n")
     }
+}
+
+/// The text of a score that versions write with 17 digits or with few, as 0.1, or as 0 or -0.
+fn score_in_short(line: &str) -> Option<String> {
+    let is_score = line == "0" || line == "-0" || line.len() < 30 && line.contains(['.', 'e']);
+    let score = line.parse::<f64>().ok().filter(|_| is_score)?;
+    Some(format!("{:e}", score + 0.0))
 }
 
 /// The reply to a take, without for how long the lock is held: the two are not asked in the same

@@ -168,6 +168,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
             "~jobs/*",
             "~quorumlock-queue:*",
             "~quorumlock-node:orders/",
+            "resetchannels",
             "&quorumlock:*",
         ];
         server

@@ -5,12 +5,11 @@ use super::server::{Answer, Server};
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Whether this server has users: Redis 6 and later.
+/// Whether this server has users, with rights to channels: Redis 6.2 and later.
 pub(crate) fn knows_users(server: &Server) -> bool {
-    !matches!(
-        server.command(&["ACL", "WHOAMI"]).unwrap(),
-        Answer::Error(_)
-    )
+    // It has that right already.
+    let rule = ["ACL", "SETUSER", "default", "allchannels"];
+    !matches!(server.command(&rule).unwrap(), Answer::Error(_))
 }
 
 /// The servers of these that have users. The others are reported as left out.
