@@ -1,5 +1,5 @@
-//! Commands that pages print: the tests that they name exist, and so do the variables that they
-//! set.
+//! Commands that pages print and campaigns run: the tests that they name exist, and so do the
+//! variables that they set.
 
 use super::{files, none};
 use std::fs;
@@ -27,6 +27,7 @@ fn every_command_names_tests_and_variables_that_exist() {
             .map(|entry| entry.unwrap().path()),
     );
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
+    pages.push(root.join("tests/campaign"));
     let texts: Vec<String> = pages
         .iter()
         .map(|page| fs::read_to_string(page).unwrap())
@@ -54,20 +55,22 @@ fn every_command_names_tests_and_variables_that_exist() {
     );
 }
 
-/// Those that `tests/run` has run first, or behind all others.
+/// Those that `tests/run` has run first, or behind all others, and those of `tests/servers`.
 #[cfg(all(feature = "cli", feature = "tls-native-roots"))]
 #[test]
 fn every_test_that_has_its_own_turn_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [script, alone] =
-        ["tests/run", "tests/it/alone"].map(|file| fs::read_to_string(root.join(file)).unwrap());
-    let first = script
-        .lines()
-        .find_map(|line| line.strip_prefix("BUILDING="))
-        .unwrap();
-    let named = first
-        .trim_matches('"')
-        .split(' ')
+    let [run, servers, alone] = ["tests/run", "tests/servers", "tests/it/alone"]
+        .map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let scripts = run.lines().chain(servers.lines());
+    let lists: Vec<&str> = scripts
+        .filter_map(|line| line.split_once("=\"")?.1.strip_suffix('"'))
+        .filter(|list| list.contains("::"))
+        .collect();
+    assert!(lists.len() > 5, "no longer recognised: {lists:?}");
+    let named = lists
+        .iter()
+        .flat_map(|list| list.split(' '))
         .chain(alone.lines().filter(|line| !line.starts_with('#')));
     let listed = std::process::Command::new(std::env::current_exe().unwrap())
         .arg("--list")
