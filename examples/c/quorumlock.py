@@ -2,7 +2,7 @@
 
     import quorumlock
 
-    quorumlock.load("target/release/libquorumlock.so")
+    quorumlock.load()
     client = quorumlock.Client(["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"])
     order = quorumlock.Mutex(client, "orders/42", ttl=10)
     with order.lock() as guard:
@@ -237,12 +237,16 @@ class _NotLoaded:
 _c = _NotLoaded()
 
 
-def load(path="libquorumlock.so"):
+def load(path=None):
     """Loads the library. To be called once, before anything else. Raises `OSError` if it is not there, or another one.
 
-    A name without a slash is searched for in the folders of the system and of LD_LIBRARY_PATH.
+    Without a path it is libquorumlock.so beside this file, where a wheel has it, or else that of the system. A name
+    without a slash is searched for in the folders of the system and of LD_LIBRARY_PATH.
     """
     global _c
+    if not path:
+        inside = os.path.join(os.path.dirname(__file__), "libquorumlock.so")
+        path = inside if os.path.exists(inside) else "libquorumlock.so"
     try:
         library = ctypes.CDLL(path)
     except OSError as error:

@@ -255,24 +255,19 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
 }
 
 #[test]
-fn the_compose_file_of_the_manual_makes_sound_nodes() {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/command_line.md"))
-            .unwrap();
-    let commands = page
+fn the_compose_file_makes_sound_nodes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = fs::read_to_string(root.join("packaging/compose.yaml")).unwrap();
+    let command = file
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("command: valkey-server "));
-    let start = |line: &str| {
-        let words = line.split(' ').map(|word| word.trim_matches('"'));
-        // The tests choose their ports.
-        let mut words: Vec<&str> = words.collect();
-        if let Some(at) = words.iter().position(|word| *word == "--port") {
-            words.drain(at..at + 2);
-        }
-        Server::with(&words).unwrap()
-    };
-    let servers: Vec<Server> = commands.map(start).collect();
-    assert_eq!(servers.len(), 3);
+        .find_map(|line| line.trim().strip_prefix("command: valkey-server "))
+        .unwrap();
+    let words: Vec<&str> = command
+        .split(' ')
+        .map(|word| word.trim_matches('"'))
+        .collect();
+    assert_eq!(file.matches("<<: *node").count(), 3);
+    let servers: Vec<Server> = (0..3).map(|_| Server::with(&words).unwrap()).collect();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     finds(&urls, 0, &["fine: all 3 nodes vote"]);
 }

@@ -8,7 +8,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders whose paths a page may name in backticks.
-const TOP: [&str; 6] = [".ci/", "benches/", "examples/", "fuzz/", "src/", "tests/"];
+const TOP: [&str; 7] = [
+    ".ci/",
+    "benches/",
+    "examples/",
+    "fuzz/",
+    "packaging/",
+    "src/",
+    "tests/",
+];
 
 /// How a path in a comment may begin. The path of a page below `src/` is named from the top as
 /// well.
