@@ -40,7 +40,7 @@ impl TlsError {
     /// yet becomes valid, and what failed inside the node may pass.
     pub(super) fn is_permanent(self) -> bool {
         match self {
-            TlsError::Alert(number) => alert(number).is_some_and(|(_, is_permanent)| is_permanent),
+            TlsError::Alert(number) => number != INTERNAL_ERROR && alert(number).is_some(),
             TlsError::CertificateNotYetValid | TlsError::Misbehaved => false,
             _ => true,
         }
@@ -60,33 +60,24 @@ impl TlsError {
     }
 }
 
-/// What an alert means, and whether it is repeated until client or node are configured anew.
-fn alert(number: u8) -> Option<(&'static str, bool)> {
+/// The alert of a server in which something has failed.
+const INTERNAL_ERROR: u8 = 80;
+
+/// What an alert means, if that is known here.
+fn alert(number: u8) -> Option<&'static str> {
     Some(match number {
-        40 => (
-            "the server accepts none of the versions, ciphers or certificates offered",
-            true,
-        ),
-        42 => ("the server refuses the client certificate: damaged", true),
-        43 => (
-            "the server refuses the client certificate: its kind is not supported",
-            true,
-        ),
-        44 => ("the server refuses the client certificate: revoked", true),
-        45 => ("the server refuses the client certificate: expired", true),
-        46 => ("the server refuses the client certificate", true),
-        48 => (
-            "the server refuses the client certificate: unknown issuer",
-            true,
-        ),
-        49 => ("the server denies access to this client certificate", true),
-        70 => ("the server supports no common version of TLS", true),
-        71 => ("the server requires ciphers that are stronger", true),
-        80 => ("an internal error of the server", false),
-        112 => (
-            "the server does not know the name that it was asked for",
-            true,
-        ),
+        40 => "the server accepts none of the versions, ciphers or certificates offered",
+        42 => "the server refuses the client certificate: damaged",
+        43 => "the server refuses the client certificate: its kind is not supported",
+        44 => "the server refuses the client certificate: revoked",
+        45 => "the server refuses the client certificate: expired",
+        46 => "the server refuses the client certificate",
+        48 => "the server refuses the client certificate: unknown issuer",
+        49 => "the server denies access to this client certificate",
+        70 => "the server supports no common version of TLS",
+        71 => "the server requires ciphers that are stronger",
+        INTERNAL_ERROR => "an internal error of the server",
+        112 => "the server does not know the name that it was asked for",
         _ => return None,
     })
 }
@@ -95,7 +86,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TlsError::Alert(number) => match alert(*number) {
-                Some((text, _)) => write!(f, "{text} (alert {number})"),
+                Some(text) => write!(f, "{text} (alert {number})"),
                 None => write!(f, "alert {number} of the server"),
             },
             TlsError::BadCertificate => {
