@@ -279,7 +279,7 @@ impl<K: Kind + Send> MutexGuard<K> {
         MutexGuard {
             held: self.held,
             number: self.number.fence(),
-            own: (),
+            own: self.own.erased(),
             kind: PhantomData,
         }
     }
@@ -316,6 +316,30 @@ impl MutexGuard<Any> {
     /// The number of this acquisition, if its kind has one.
     pub fn fence(&self) -> Option<FencingToken> {
         self.number
+    }
+}
+
+/// What only some kinds have, for a caller that knows the kind at run time only.
+#[allow(dead_code, reason = "the C interface uses it")]
+impl MutexGuard<Any> {
+    /// The slot of a permit; 0 for another lock.
+    pub(crate) fn slot(&self) -> usize {
+        self.own.slot
+    }
+
+    /// The same guard, as one that can be made a lock to read, if it holds the lock to write.
+    pub(crate) fn into_writer(
+        self,
+    ) -> std::result::Result<MutexGuard<Write>, Box<MutexGuard<Any>>> {
+        match self.own.read_side {
+            Some(side) => Ok(MutexGuard {
+                held: self.held,
+                number: (),
+                own: *side,
+                kind: PhantomData,
+            }),
+            None => Err(Box::new(self)),
+        }
     }
 }
 

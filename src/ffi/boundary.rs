@@ -2,18 +2,83 @@
 //! thread.
 //!
 //! A panic that reached C would be undefined behaviour, or end the process. Every function does its
-//! work in one of these; even what they do afterwards, writing an error, is done so.
+//! work in one of these; even what they do afterwards, writing an error, is done so. The macros
+//! write what all functions of the header have in common.
 
 use super::cancellation::CancellationDisabled;
 use super::code::Code;
-use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
-use super::handle::Output;
+use super::handle::{Output, Pointer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Functions that return a [`Code`], and write an error object if `error` is their last parameter.
+/// One with `new` writes the handle of what its block makes.
+macro_rules! calls {
+    () => {};
+    (
+        fn $name:ident(
+            $($parameter:ident: $type:ty),*; new $made:ident: $content:ty $(; $error:ident)?
+        ) $body:block
+        $($others:tt)*
+    ) => {
+        $crate::ffi::boundary::calls! {
+            fn $name(
+                $($parameter: $type,)* $made: $crate::ffi::handle::Output<*const $content>
+                $(; $error)?
+            ) {
+                let made = $made.required(stringify!($made))?;
+                made.write_handle($body);
+                Ok($crate::ffi::code::Code::Ok)
+            }
+            $($others)*
+        }
+    };
+    (fn $name:ident($($parameter:ident: $type:ty),*; error) $body:block $($others:tt)*) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(
+            $($parameter: $type,)*
+            error: $crate::ffi::handle::Output<*const $crate::ffi::failure::Failure>,
+        ) -> $crate::ffi::code::Code {
+            $crate::ffi::boundary::call_with_error(error, || $body)
+        }
+        $crate::ffi::boundary::calls! { $($others)* }
+    };
+    (fn $name:ident($($parameter:ident: $type:ty),*) $body:block $($others:tt)*) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($parameter: $type),*) -> $crate::ffi::code::Code {
+            $crate::ffi::boundary::call(|| $body)
+        }
+        $crate::ffi::boundary::calls! { $($others)* }
+    };
+}
+
+/// Functions that return a part of what their first argument leads to: zero or empty for NULL.
+macro_rules! parts {
+    ($pointer:ty: $(
+        $name:ident($($parameter:ident: $type:ty),*) -> $part:ty = $read:expr;
+    )*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(pointer: $pointer $(, $parameter: $type)*) -> $part {
+            $crate::ffi::boundary::part(&pointer, $read)
+        }
+    )*};
+}
+
+/// Functions that take a handle back.
+macro_rules! frees {
+    ($($name:ident($content:ty);)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(handle: $crate::ffi::handle::Returned<$content>) {
+            $crate::ffi::boundary::call_or((), || handle.take().map(drop));
+        }
+    )*};
+}
+
+pub(super) use {calls, frees, parts};
 
 /// Runs a function that can fail and writes an error object.
 pub(super) fn call_with_error(
-    error: Output<*const ErrorObject>,
+    error: Output<*const Failure>,
     body: impl FnOnce() -> Result<Code>,
 ) -> Code {
     let _uncancelled = CancellationDisabled::new();
@@ -23,11 +88,7 @@ pub(super) fn call_with_error(
     };
     let code = failure.code;
     if !code.is_answer() {
-        caught(|| {
-            error
-                .optional()
-                .map(|error| error.write_handle(ErrorObject::new(failure)))
-        });
+        caught(|| error.optional().map(|error| error.write_handle(failure)));
     }
     code
 }
@@ -42,6 +103,13 @@ pub(super) fn call(body: impl FnOnce() -> Result<Code>) -> Code {
 pub(super) fn call_or<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
     let _uncancelled = CancellationDisabled::new();
     caught(body).flatten().unwrap_or(otherwise)
+}
+
+/// Reads a part of what a pointer leads to.
+pub(super) fn part<P: Pointer, R: Default>(pointer: &P, read: impl FnOnce(&P::Content) -> R) -> R {
+    call_or(R::default(), || {
+        pointer.content().map(|content| read(&content))
+    })
 }
 
 fn run(body: impl FnOnce() -> Result<Code>) -> Result<Code> {
@@ -65,7 +133,13 @@ fn caught<R>(body: impl FnOnce() -> R) -> Option<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ffi::handle::Returned;
     use std::ptr::{null, null_mut};
+    use std::sync::Arc;
+
+    fn taken_back(error: *const Failure) -> Failure {
+        Arc::into_inner(Returned::of(error).take().unwrap()).unwrap()
+    }
 
     struct Bomb;
 
@@ -90,15 +164,15 @@ mod tests {
 
     #[test]
     fn an_error_is_written_for_failures_and_not_for_answers() {
-        for code in Code::ALL {
-            let mut error: *const ErrorObject = null();
+        for &code in Code::ALL {
+            let mut error: *const Failure = null();
             assert_eq!(
                 call_with_error(Output::to(&raw mut error), || Err(Failure::plain(code))),
                 code
             );
             assert_eq!(error.is_null(), code.is_answer(), "{code:?}");
             if !error.is_null() {
-                assert_eq!(ErrorObject::take_back(error).code, code);
+                assert_eq!(taken_back(error).code, code);
             }
             assert_eq!(
                 call_with_error(Output::to(&raw mut error), || Ok(code)),
@@ -109,11 +183,11 @@ mod tests {
 
     #[test]
     fn a_panic_has_its_error() {
-        let mut error: *const ErrorObject = null();
+        let mut error: *const Failure = null();
         assert_eq!(
             call_with_error(Output::to(&raw mut error), || panic!("on purpose")),
             Code::Panic
         );
-        assert_eq!(ErrorObject::take_back(error).message, "a bug in quorumlock");
+        assert_eq!(taken_back(error).message, "a bug in quorumlock");
     }
 }

@@ -4,102 +4,82 @@
 //! goes behind the others of its hundred: below 100 are answers, from 100 failures for a reason
 //! outside the call, from 200 calls that make no sense.
 
-/// `quorumlock_result`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum Code {
-    Ok = 0,
-    Held = 1,
-    Expired = 2,
-    Lost = 3,
-    NotHeld = 4,
-    StillHeld = 5,
-    Config = 100,
-    Unavailable = 101,
-    LeaseLost = 102,
-    Cancelled = 103,
-    Entropy = 104,
-    Forked = 105,
-    ExtensionFailed = 106,
-    LeaseTooShort = 107,
-    ShutDown = 108,
-    ShutdownIncomplete = 109,
-    NullPointer = 200,
-    NotUtf8 = 201,
-    TooLong = 202,
-    Busy = 203,
-    Consumed = 204,
-    Unsupported = 205,
-    InvalidArgument = 206,
-    Panic = 300,
+/// Numbers that C knows by names. The first one is what there is without any.
+macro_rules! numbers {
+    ($(#[$doc:meta])* $name:ident { $($number:ident = $value:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(C)]
+        pub(super) enum $name { $($number = $value),* }
+
+        #[allow(dead_code, reason = "the test of the header reads all numbers")]
+        impl $name {
+            pub(super) const ALL: &[$name] = &[$($name::$number),*];
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::ALL[0]
+            }
+        }
+    };
+}
+
+pub(super) use numbers;
+
+macro_rules! codes {
+    ($($code:ident = $number:literal, $text:literal;)*) => {
+        numbers! {
+            /// `quorumlock_result`.
+            Code { $($code = $number,)* }
+        }
+
+        impl Code {
+            pub(super) fn text(self) -> &'static str {
+                match self { $(Code::$code => $text),* }
+            }
+        }
+    };
+}
+
+codes! {
+    Ok = 0, "done";
+    Held = 1, "held by another client";
+    Expired = 2, "released too late";
+    Lost = 3, "lost";
+    NotHeld = 4, "the guard holds no lock any more";
+    StillHeld = 5, "a level has ended, and the lock is still held";
+    Config = 100, "a setting, name or time that cannot be used";
+    Unavailable = 101, "too few nodes answered";
+    LeaseLost = 102, "the lease has ended";
+    Cancelled = 103, "cancelled";
+    Entropy = 104, "no random bytes";
+    Forked = 105, "created before a fork, belongs to the parent process";
+    ExtensionFailed = 106, "not extended, and still held";
+    LeaseTooShort = 107, "the lease is too short";
+    ShutDown = 108, "the client is shut down";
+    ShutdownIncomplete = 109, "the shutdown is incomplete";
+    NullPointer = 200, "NULL where something must stand";
+    NotUtf8 = 201, "a text that is not UTF-8";
+    TooLong = 202, "a text of more than 1 MiB";
+    Busy = 203, "a guard that this thread is at work on, or an owner that another thread is";
+    Consumed = 204, "a lease that was attached or made into text before";
+    Unsupported = 205, "not on this system, or not in this build";
+    InvalidArgument = 206, "a number that stands for nothing";
+    Panic = 300, "a bug in quorumlock";
 }
 
 impl Code {
-    pub(super) const ALL: [Code; 24] = [
-        Code::Ok,
-        Code::Held,
-        Code::Expired,
-        Code::Lost,
-        Code::NotHeld,
-        Code::StillHeld,
-        Code::Config,
-        Code::Unavailable,
-        Code::LeaseLost,
-        Code::Cancelled,
-        Code::Entropy,
-        Code::Forked,
-        Code::ExtensionFailed,
-        Code::LeaseTooShort,
-        Code::ShutDown,
-        Code::ShutdownIncomplete,
-        Code::NullPointer,
-        Code::NotUtf8,
-        Code::TooLong,
-        Code::Busy,
-        Code::Consumed,
-        Code::Unsupported,
-        Code::InvalidArgument,
-        Code::Panic,
-    ];
-
     /// Whether the call determined an answer. Then there is no error object.
     pub(super) fn is_answer(self) -> bool {
         (self as u32) < 100
     }
 
     pub(super) fn of(number: i32) -> Option<Code> {
-        Code::ALL.into_iter().find(|&code| code as i32 == number)
-    }
-
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Code::Ok => "done",
-            Code::Held => "held by another client",
-            Code::Expired => "released too late",
-            Code::Lost => "lost",
-            Code::NotHeld => "the guard holds no lock any more",
-            Code::StillHeld => "a level has ended, and the lock is still held",
-            Code::Config => "a setting, name or time that cannot be used",
-            Code::Unavailable => "too few nodes answered",
-            Code::LeaseLost => "the lease has ended",
-            Code::Cancelled => "cancelled",
-            Code::Entropy => "no random bytes",
-            Code::Forked => "created before a fork, belongs to the parent process",
-            Code::ExtensionFailed => "not extended, and still held",
-            Code::LeaseTooShort => "the lease is too short",
-            Code::ShutDown => "the client is shut down",
-            Code::ShutdownIncomplete => "the shutdown is incomplete",
-            Code::NullPointer => "NULL where something must stand",
-            Code::NotUtf8 => "a text that is not UTF-8",
-            Code::TooLong => "a text of more than 1 MiB",
-            Code::Busy => {
-                "a guard that this thread is at work on, or an owner that another thread is"
-            }
-            Code::Consumed => "a lease that was attached or made into text before",
-            Code::Unsupported => "not on this system, or not in this build",
-            Code::InvalidArgument => "a number that stands for nothing",
-            Code::Panic => "a bug in quorumlock",
-        }
+        Code::ALL
+            .iter()
+            .copied()
+            .find(|&code| code as i32 == number)
     }
 }
 
@@ -109,7 +89,7 @@ mod tests {
 
     #[test]
     fn each_number_has_its_own_text() {
-        for code in Code::ALL {
+        for &code in Code::ALL {
             assert_eq!(Code::of(code as i32), Some(code));
             assert_eq!(
                 Code::ALL

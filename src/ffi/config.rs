@@ -1,17 +1,20 @@
 //! The nodes and settings of a client to be.
 
-use super::boundary::{call, call_or, call_with_error};
+use super::boundary::{call_or, calls, frees};
 use super::code::Code;
-use super::error_object::ErrorObject;
-use super::failure::Result;
+use super::event::EventObject;
+use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Borrowed, Output, Returned, new_handle};
-use super::observer::{self, ObserverFn};
+use super::handle::{Borrowed, new_handle};
 use super::text::Bytes;
 use super::userdata::{ReleaseFn, Userdata};
+use crate::event::Event;
 use crate::{Builder, Redlock, host_label};
 use std::ffi::c_void;
 use std::ptr::null;
+
+/// `quorumlock_observer`.
+type ObserverFn = extern "C" fn(*mut c_void, *const EventObject<'_>);
 
 /// `quorumlock_config`.
 pub(super) struct ConfigHandle(ForkSafeMutex<Builder>);
@@ -40,77 +43,60 @@ extern "C" fn quorumlock_config_new() -> *const ConfigHandle {
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_from_env(
-    prefix: Bytes,
-    prefix_length: usize,
-    config: Output<*const ConfigHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let prefix = prefix.text(prefix_length, "prefix")?;
-        let config = config.required("config")?;
-        config.write_handle(ConfigHandle::new(Builder::from_env(prefix)?)?);
-        Ok(Code::Ok)
-    })
-}
+frees! { quorumlock_config_free(ConfigHandle); }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_free(config: Returned<ConfigHandle>) {
-    call_or((), || config.take().map(drop));
-}
+calls! {
+    fn quorumlock_config_from_env(
+        prefix: Bytes,
+        prefix_length: usize;
+        new config: ConfigHandle;
+        error
+    ) {
+        ConfigHandle::new(Builder::from_env(prefix.text(prefix_length, "prefix")?)?)?
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_add_node(
-    config: Borrowed<ConfigHandle>,
-    url: Bytes,
-    url_length: usize,
-) -> Code {
-    call(|| {
+    fn quorumlock_config_add_node(
+        config: Borrowed<ConfigHandle>,
+        url: Bytes,
+        url_length: usize
+    ) {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
         config.change(|builder| Ok(builder.node(url)))
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set(
-    config: Borrowed<ConfigHandle>,
-    name: Bytes,
-    name_length: usize,
-    value: Bytes,
-    value_length: usize,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
+    fn quorumlock_config_set(
+        config: Borrowed<ConfigHandle>,
+        name: Bytes,
+        name_length: usize,
+        value: Bytes,
+        value_length: usize;
+        error
+    ) {
         let config = config.required("config")?;
         let name = name.text(name_length, "name")?;
         let value = value.text(value_length, "value")?;
         config.change(|builder| Ok(builder.set(name, value)?))
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) -> Code {
-    call(|| {
-        config
-            .required("config")?
-            .change(|builder| Ok(builder.label(host_label())))
-    })
-}
+    fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) {
+        config.required("config")?.change(|builder| Ok(builder.label(host_label())))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_add_observer(
-    config: Borrowed<ConfigHandle>,
-    observer: Option<ObserverFn>,
-    userdata: *mut c_void,
-    release: ReleaseFn,
-) -> Code {
-    call(|| {
+    fn quorumlock_config_add_observer(
+        config: Borrowed<ConfigHandle>,
+        observer: Option<ObserverFn>,
+        userdata: *mut c_void,
+        release: ReleaseFn
+    ) {
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let config = config.required("config")?;
-        let observer = observer::calling(observer, userdata)?;
+        let observer = observer.ok_or_else(|| Failure::null("observer"))?;
+        let observer = move |event: &Event| {
+            let event = EventObject::new(event);
+            observer(userdata.pointer(), &raw const event);
+        };
         config.change(|builder| Ok(builder.observer(observer)))
-    })
+    }
 }

@@ -1,10 +1,10 @@
 //! What clients count, as text for a metrics server.
 
-use super::boundary::{call, call_or};
+use super::boundary::{call_or, calls, frees};
 use super::code::Code;
 use super::config::ConfigHandle;
 use super::failure::Failure;
-use super::handle::{Borrowed, Returned, new_handle};
+use super::handle::{Borrowed, new_handle};
 use crate::Counters;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null;
@@ -28,34 +28,26 @@ extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_counters_attach(
-    counters: Borrowed<CountersHandle>,
-    config: Borrowed<ConfigHandle>,
-) -> Code {
-    call(|| {
-        let counters = counters.required("counters")?;
-        let config = config.required("config")?;
-        config.change(|builder| Ok(builder.counters(&counters.0)))
-    })
-}
+frees! { quorumlock_counters_free(CountersHandle); }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_counters_text(
-    counters: Borrowed<CountersHandle>,
-    write: Option<WriteFn>,
-    userdata: *mut c_void,
-) -> Code {
-    call(|| {
+calls! {
+    fn quorumlock_counters_attach(
+        counters: Borrowed<CountersHandle>,
+        config: Borrowed<ConfigHandle>
+    ) {
+        let counters = counters.required("counters")?;
+        config.required("config")?.change(|builder| Ok(builder.counters(&counters.0)))
+    }
+
+    fn quorumlock_counters_text(
+        counters: Borrowed<CountersHandle>,
+        write: Option<WriteFn>,
+        userdata: *mut c_void
+    ) {
         let counters = counters.required("counters")?;
         let write = write.ok_or_else(|| Failure::null("write"))?;
         let text = counters.0.prometheus_text();
         write(userdata, text.as_ptr().cast(), text.len());
         Ok(Code::Ok)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_counters_free(counters: Returned<CountersHandle>) {
-    call_or((), || counters.take().map(drop));
+    }
 }

@@ -3,15 +3,14 @@
 //!
 //! A later version can add parts, and a program that was built before keeps working.
 
-use super::boundary::call_or;
-use super::error_object::{FaultObject, faults, show};
+use super::boundary::parts;
+use super::fault::FaultObject;
 use super::handle::View;
 use super::text::Str;
 use super::times::{micros, millis};
 use crate::event::{Event, LossReason, Mismatch};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
-use std::ptr::null;
 use std::slice::from_ref;
 use std::sync::OnceLock;
 
@@ -27,7 +26,7 @@ impl<'e> EventObject<'e> {
     pub(super) fn new(event: &'e Event) -> EventObject<'e> {
         EventObject {
             event,
-            faults: faults(causes(event)),
+            faults: FaultObject::list(causes(event)),
             message: OnceLock::new(),
         }
     }
@@ -121,233 +120,103 @@ fn addresses(event: &Event) -> Vec<&str> {
     }
 }
 
-/// A number of an event; zero without one.
-fn number<N: Default>(
-    event: &View<EventObject<'_>>,
-    number: impl FnOnce(&Event) -> Option<N>,
-) -> N {
-    call_or(N::default(), || number(event.get()?.event))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_kind(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| Some(kind(event)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_code(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.event.code())))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_message(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.message())))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_name(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(event.get()?.event.name()?)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address_count(event: View<EventObject<'_>>) -> usize {
-    number(&event, |event| Some(addresses(event).len()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address(event: View<EventObject<'_>>, index: usize) -> Str {
-    call_or(Str::EMPTY, || {
-        Some(Str::of(addresses(event.get()?.event).get(index)?))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault_count(event: View<EventObject<'_>>) -> usize {
-    number(&event, |event| Some(causes(event).len()))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault(
-    event: View<EventObject<'_>>,
-    index: usize,
-) -> *const FaultObject {
-    call_or(null(), || Some(show(&event.get()?.faults, index)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_waited_us(event: View<EventObject<'_>>) -> u64 {
-    number(&event, |event| match event {
-        Event::Acquired { waited, .. } | Event::GaveUp { waited, .. } => Some(micros(*waited)),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_has_waited(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| match event {
+parts! { View<EventObject<'_>>:
+    quorumlock_event_kind() -> c_int = |of| kind(of.event);
+    quorumlock_event_code() -> Str = |of| Str::of(of.event.code());
+    quorumlock_event_message() -> Str = |of| Str::of(of.message());
+    quorumlock_event_name() -> Str = |of| of.event.name().map(Str::of).unwrap_or_default();
+    quorumlock_event_severity() -> c_int = |of| of.event.severity() as c_int;
+    quorumlock_event_address_count() -> usize = |of| addresses(of.event).len();
+    quorumlock_event_address(index: usize) -> Str =
+        |of| addresses(of.event).get(index).map(|node| Str::of(node)).unwrap_or_default();
+    quorumlock_event_fault_count() -> usize = |of| of.faults.len();
+    quorumlock_event_fault(index: usize) -> View<FaultObject> = |of| View::of(of.faults.get(index));
+    quorumlock_event_waited_us() -> u64 = |of| match of.event {
+        Event::Acquired { waited, .. } | Event::GaveUp { waited, .. } => micros(*waited),
+        _ => 0,
+    };
+    quorumlock_event_has_waited() -> c_int = |of| match of.event {
         Event::Acquired { has_waited, .. } | Event::GaveUp { has_waited, .. } => {
-            Some((*has_waited).into())
+            (*has_waited).into()
         }
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_held_us(event: View<EventObject<'_>>) -> u64 {
-    number(&event, |event| match event {
+        _ => 0,
+    };
+    quorumlock_event_held_us() -> u64 = |of| match of.event {
         Event::Lost { held, .. }
         | Event::ReleaseFailed { held, .. }
-        | Event::Released { held, .. } => Some(micros(*held)),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_reason(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| match event {
-        Event::GaveUp { reason, .. } => Some(*reason as c_int),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_severity(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| Some(event.severity() as c_int))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_attempts(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { attempts, .. }
-        | Event::AttemptLost {
-            attempt: attempts, ..
-        }
-        | Event::GaveUp { attempts, .. } => Some(*attempts),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_round_trips(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { round_trips, .. } => Some(*round_trips),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_position(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { position, .. } => *position,
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_told(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { told, .. } => Some(*told),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_unasked(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { unasked, .. } => Some(*unasked),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_challenges(event: View<EventObject<'_>>) -> u32 {
-    number(&event, |event| match event {
-        Event::Acquired { challenges, .. } => Some(*challenges),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_granted(event: View<EventObject<'_>>) -> usize {
-    number(&event, |event| match event {
-        Event::AttemptLost { granted, .. } => Some(*granted),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_refused(event: View<EventObject<'_>>) -> usize {
-    number(&event, |event| match event {
-        Event::AttemptLost { refused, .. } => Some(*refused),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_nodes(event: View<EventObject<'_>>) -> usize {
-    number(&event, |event| match event {
-        Event::NodeMismatched {
-            mismatch: Mismatch::Nodes { noted, .. },
-            ..
-        } => Some(*noted),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_ttl_ms(event: View<EventObject<'_>>) -> u64 {
-    number(&event, |event| match event {
-        Event::Extended { ttl, .. } => Some(millis(*ttl)),
-        Event::NodeMismatched {
-            mismatch: Mismatch::MaxTtl { noted, .. },
-            ..
-        } => Some(millis(*noted)),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_remaining_ms(event: View<EventObject<'_>>) -> u64 {
-    number(&event, |event| match event {
+        | Event::Released { held, .. } => micros(*held),
+        _ => 0,
+    };
+    quorumlock_event_reason() -> c_int = |of| match of.event {
+        Event::GaveUp { reason, .. } => *reason as c_int,
+        _ => 0,
+    };
+    quorumlock_event_attempts() -> u32 = |of| match of.event {
+        Event::AttemptLost { attempt, .. } => *attempt,
+        Event::Acquired { attempts, .. } | Event::GaveUp { attempts, .. } => *attempts,
+        _ => 0,
+    };
+    quorumlock_event_round_trips() -> u32 = |of| match of.event {
+        Event::Acquired { round_trips, .. } => *round_trips,
+        _ => 0,
+    };
+    quorumlock_event_position() -> u32 = |of| match of.event {
+        Event::Acquired { position, .. } => position.unwrap_or_default(),
+        _ => 0,
+    };
+    quorumlock_event_told() -> u32 = |of| match of.event {
+        Event::Acquired { told, .. } => *told,
+        _ => 0,
+    };
+    quorumlock_event_unasked() -> u32 = |of| match of.event {
+        Event::Acquired { unasked, .. } => *unasked,
+        _ => 0,
+    };
+    quorumlock_event_challenges() -> u32 = |of| match of.event {
+        Event::Acquired { challenges, .. } => *challenges,
+        _ => 0,
+    };
+    quorumlock_event_granted() -> usize = |of| match of.event {
+        Event::AttemptLost { granted, .. } => *granted,
+        _ => 0,
+    };
+    quorumlock_event_refused() -> usize = |of| match of.event {
+        Event::AttemptLost { refused, .. } => *refused,
+        _ => 0,
+    };
+    quorumlock_event_nodes() -> usize = |of| match of.event {
+        Event::NodeMismatched { mismatch: Mismatch::Nodes { noted, .. }, .. } => *noted,
+        _ => 0,
+    };
+    quorumlock_event_ttl_ms() -> u64 = |of| match of.event {
+        Event::Extended { ttl, .. } => millis(*ttl),
+        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { noted, .. }, .. } => millis(*noted),
+        _ => 0,
+    };
+    quorumlock_event_remaining_ms() -> u64 = |of| match of.event {
         Event::ExtensionFailed { remaining, .. }
         | Event::NodeQuarantined { remaining, .. }
-        | Event::WaitingForItself { remaining, .. } => Some(millis(*remaining)),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_policy(event: View<EventObject<'_>>) -> Str {
-    call_or(Str::EMPTY, || match event.get()?.event {
-        Event::NodeMayEvict { policy, .. } => Some(Str::of(policy)),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_dropped(event: View<EventObject<'_>>) -> u64 {
-    number(&event, |event| match event {
-        Event::EventsDropped { count } => Some(*count),
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_automatic(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| match event {
+        | Event::WaitingForItself { remaining, .. } => millis(*remaining),
+        _ => 0,
+    };
+    quorumlock_event_policy() -> Str = |of| match of.event {
+        Event::NodeMayEvict { policy, .. } => Str::of(policy),
+        _ => Str::default(),
+    };
+    quorumlock_event_dropped() -> u64 = |of| match of.event {
+        Event::EventsDropped { count } => *count,
+        _ => 0,
+    };
+    quorumlock_event_is_automatic() -> c_int = |of| match of.event {
         Event::Extended { is_automatic, .. } | Event::ExtensionFailed { is_automatic, .. } => {
-            Some((*is_automatic).into())
+            (*is_automatic).into()
         }
-        _ => None,
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_freed(event: View<EventObject<'_>>) -> c_int {
-    number(&event, |event| match event {
+        _ => 0,
+    };
+    quorumlock_event_is_freed() -> c_int = |of| match of.event {
         Event::ReleaseFailed { is_dropped, .. } | Event::Released { is_dropped, .. } => {
-            Some((*is_dropped).into())
+            (*is_dropped).into()
         }
-        _ => None,
-    })
+        _ => 0,
+    };
 }

@@ -1,15 +1,17 @@
 //! Why a call did not come to its end: what the boundary makes a code and an error of.
 
 use super::code::Code;
-use crate::{Error, ErrorKind, NodeFault};
+use super::fault::FaultObject;
+use crate::{Error, ErrorKind};
 use std::borrow::Cow;
 
-/// Why a call ended early. Its code may also be an answer; then the rest is not read.
+/// Why a call ended early: `quorumlock_error`, which never changes. Its code may also be an answer;
+/// then the rest is not read.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: Code,
     pub(super) message: Cow<'static, str>,
-    pub(super) causes: Vec<NodeFault>,
+    pub(super) faults: Vec<FaultObject>,
     pub(super) is_permanent: bool,
 }
 
@@ -21,7 +23,7 @@ impl Failure {
         Failure {
             code,
             message: message.into(),
-            causes: Vec::new(),
+            faults: Vec::new(),
             is_permanent,
         }
     }
@@ -49,13 +51,11 @@ impl From<Error> for Failure {
             ErrorKind::ShutDown => Code::ShutDown,
             ErrorKind::Unavailable => Code::Unavailable,
         };
-        let causes = error.causes().to_vec();
-        let is_permanent = error.is_permanent();
         Failure {
             code,
             message: error.to_string().into(),
-            causes,
-            is_permanent,
+            faults: FaultObject::list(error.causes()),
+            is_permanent: error.is_permanent(),
         }
     }
 }

@@ -1,19 +1,10 @@
-//! What an error is made of: a code, a message, and each node's own cause. It never changes.
+//! The cause at one node why a call did not come to its end. It never changes.
 
-use super::code::Code;
-use super::failure::Failure;
+use super::code::numbers;
 use crate::{Cause, NodeFault, TlsError};
-use std::borrow::Cow;
-
-/// `quorumlock_error`.
-pub(super) struct ErrorObject {
-    pub(super) code: Code,
-    pub(super) message: Cow<'static, str>,
-    pub(super) faults: Vec<FaultObject>,
-    pub(super) is_permanent: bool,
-}
 
 /// `quorumlock_fault`.
+#[derive(Debug)]
 pub(super) struct FaultObject {
     pub(super) fault: NodeFault,
     pub(super) message: String,
@@ -22,96 +13,77 @@ pub(super) struct FaultObject {
 /// The alert of TLS that demands a certificate, whether or not the server has sent it.
 const CERTIFICATE_REQUIRED: i64 = 116;
 
-/// `quorumlock_phase`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum PhaseNumber {
-    None = 0,
-    Resolve = 1,
-    Connect = 2,
-    Handshake = 3,
-    Reply = 4,
-}
-
-/// `quorumlock_cause`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub(super) enum CauseNumber {
-    None = 0,
-    Auth = 1,
-    Backlog = 2,
-    Closed = 3,
-    ClusterMode = 4,
-    Database = 5,
-    Duplicate = 6,
-    Loading = 7,
-    NoPermission = 8,
-    NotMaster = 9,
-    OutOfMemory = 10,
-    Protocol = 11,
-    Quarantined = 12,
-    ReadOnly = 13,
-    Refused = 14,
-    Server = 15,
-    System = 16,
-    TimedOut = 17,
-    TooManyClients = 18,
-    UnknownHost = 19,
-    Unreachable = 20,
-    UnexpectedValue = 21,
-    NoScripts = 22,
-    FenceAhead = 23,
-    NoExpiry = 24,
-    Certificate = 25,
-    NotTls = 26,
-    Tls = 27,
-    Credentials = 28,
-}
-
-/// `quorumlock_certificate_error`. Numbers are never given to anything else.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(super) enum CertificateNumber {
-    Other = 1,
-    UnknownIssuer = 2,
-    Expired = 3,
-    NotYetValid = 4,
-    WrongName = 5,
-    Version1 = 6,
-}
-
-impl ErrorObject {
-    pub(super) fn new(failure: Failure) -> ErrorObject {
-        let Failure {
-            code,
-            message,
-            causes,
-            is_permanent,
-        } = failure;
-        ErrorObject {
-            code,
-            message,
-            faults: faults(&causes),
-            is_permanent,
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn take_back(report: *const ErrorObject) -> ErrorObject {
-        std::sync::Arc::into_inner(super::handle::Returned::of(report).take().unwrap()).unwrap()
+numbers! {
+    /// `quorumlock_phase`.
+    PhaseNumber {
+        None = 0,
+        Resolve = 1,
+        Connect = 2,
+        Handshake = 3,
+        Reply = 4,
     }
 }
 
-pub(super) fn faults(causes: &[NodeFault]) -> Vec<FaultObject> {
-    causes.iter().map(FaultObject::new).collect()
+numbers! {
+    /// `quorumlock_cause`.
+    CauseNumber {
+        None = 0,
+        Auth = 1,
+        Backlog = 2,
+        Closed = 3,
+        ClusterMode = 4,
+        Database = 5,
+        Duplicate = 6,
+        Loading = 7,
+        NoPermission = 8,
+        NotMaster = 9,
+        OutOfMemory = 10,
+        Protocol = 11,
+        Quarantined = 12,
+        ReadOnly = 13,
+        Refused = 14,
+        Server = 15,
+        System = 16,
+        TimedOut = 17,
+        TooManyClients = 18,
+        UnknownHost = 19,
+        Unreachable = 20,
+        UnexpectedValue = 21,
+        NoScripts = 22,
+        FenceAhead = 23,
+        NoExpiry = 24,
+        Certificate = 25,
+        NotTls = 26,
+        Tls = 27,
+        Credentials = 28,
+    }
 }
 
-impl FaultObject {
-    pub(super) fn new(fault: &NodeFault) -> FaultObject {
+numbers! {
+    /// `quorumlock_certificate_error`.
+    CertificateNumber {
+        Other = 1,
+        UnknownIssuer = 2,
+        Expired = 3,
+        NotYetValid = 4,
+        WrongName = 5,
+        Version1 = 6,
+    }
+}
+
+impl From<&NodeFault> for FaultObject {
+    fn from(fault: &NodeFault) -> FaultObject {
         FaultObject {
             fault: fault.clone(),
             message: fault.to_string(),
         }
+    }
+}
+
+impl FaultObject {
+    /// Each of these, as C reads it.
+    pub(super) fn list(faults: &[NodeFault]) -> Vec<FaultObject> {
+        faults.iter().map(FaultObject::from).collect()
     }
 
     pub(super) fn phase(&self) -> PhaseNumber {
@@ -174,9 +146,4 @@ fn tls_cause(error: TlsError) -> (CauseNumber, Option<i64>) {
         TlsError::UnknownIssuer => certificate(CertificateNumber::UnknownIssuer),
         TlsError::WrongName => certificate(CertificateNumber::WrongName),
     }
-}
-
-/// One of these faults, for C to look at. NULL when there is none.
-pub(super) fn show(faults: &[FaultObject], index: usize) -> *const FaultObject {
-    faults.get(index).map_or(std::ptr::null(), |fault| fault)
 }

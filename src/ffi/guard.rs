@@ -13,23 +13,26 @@
 //! lets go of the lock at the end of the call, and in a child, where calls of other threads never
 //! end, not at all.
 
-use super::boundary::{call_or, call_with_error};
+use super::boundary::{calls, frees, parts};
 use super::code::Code;
-use super::error_object::ErrorObject;
 use super::event_fd::EventFd;
 use super::failure::{Failure, Result};
+use super::fault::FaultObject;
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Borrowed, Output, Returned};
-use super::held::Held;
+use super::handle::Borrowed;
 use super::lease::LeaseHandle;
 use super::text::Str;
 use super::times::millis;
-use crate::ExtendOutcome;
+use crate::kind::Any;
 use crate::os::sync::{Condvar, MutexGuard};
 use crate::os::thread_number::ThreadNumber;
+use crate::{ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// What holds the lock, of any kind.
+type Held = LockGuard<Any>;
 
 /// `quorumlock_guard`.
 pub(super) struct GuardHandle {
@@ -37,7 +40,7 @@ pub(super) struct GuardHandle {
     /// Until a lock to write becomes one to read, and also when the lock is gone.
     fence: AtomicU64,
     /// The slot of a permit.
-    pub(super) slot: u64,
+    slot: u64,
     state: ForkSafeMutex<GuardState>,
     left: Condvar,
     /// The descriptor that becomes readable when the lock is lost, if the program has requested it.
@@ -59,10 +62,10 @@ struct GuardInUse<'g> {
 }
 
 impl GuardHandle {
-    pub(super) fn new(held: Held, slot: usize) -> Result<GuardHandle> {
+    pub(super) fn new(held: Held) -> Result<GuardHandle> {
         let name = held.name().into();
         let fence = held.fence().map_or(0, u64::from);
-        let slot = slot as u64;
+        let slot = held.slot() as u64;
         let state = ForkSafeMutex::new(GuardState {
             in_use_by: None,
             held: Some(Arc::new(held)),
@@ -101,11 +104,14 @@ impl GuardHandle {
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
         let (held, mut in_use) = self.take_out()?;
-        if !held.is_writer() {
-            in_use.held = Some(held);
-            return Err(Failure::new(Code::Config, "the lock is not held to write"));
-        }
-        let reader = held.downgrade()?;
+        let writer = match held.into_writer() {
+            Ok(writer) => writer,
+            Err(held) => {
+                in_use.held = Some(*held);
+                return Err(Failure::new(Code::Config, "the lock is not held to write"));
+            }
+        };
+        let reader = writer.downgrade()?.erase();
         self.fence.store(0, Ordering::Relaxed);
         if let Some(event_fd) = self.event_fd.get() {
             let signalled = Arc::clone(event_fd);
@@ -191,86 +197,49 @@ impl Drop for GuardInUse<'_> {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_free(guard: Returned<GuardHandle>) {
-    call_or((), || guard.take().map(drop));
+frees! { quorumlock_guard_free(GuardHandle); }
+
+parts! { Borrowed<GuardHandle>:
+    quorumlock_guard_name() -> Str = |guard| Str::of(&guard.name);
+    quorumlock_guard_slot() -> u64 = |guard| guard.slot;
+    quorumlock_guard_remaining_ms() -> u64 = |guard| guard.remaining().map_or(0, millis);
+    quorumlock_guard_fencing_token() -> u64 = |guard| guard.fence.load(Ordering::Relaxed);
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_name(guard: Borrowed<GuardHandle>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(&guard.optional()?.name)))
-}
+calls! {
+    fn quorumlock_guard_ensure(guard: Borrowed<GuardHandle>, at_least_ms: u64; error) {
+        guard.required("guard")?.ensure(Duration::from_millis(at_least_ms))
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_remaining_ms(guard: Borrowed<GuardHandle>) -> u64 {
-    call_or(0, || Some(millis(guard.optional()?.remaining().ok()?)))
-}
+    fn quorumlock_guard_unlock(guard: Borrowed<GuardHandle>; error) {
+        Ok(match guard.required("guard")?.take()?.unlock()? {
+            ReleaseOutcome::Expired => Code::Expired,
+            ReleaseOutcome::Released => Code::Ok,
+            ReleaseOutcome::StillHeld(_) => Code::StillHeld,
+        })
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_ensure(
-    guard: Borrowed<GuardHandle>,
-    at_least_ms: u64,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        guard
-            .required("guard")?
-            .ensure(Duration::from_millis(at_least_ms))
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_fencing_token(guard: Borrowed<GuardHandle>) -> u64 {
-    call_or(0, || Some(guard.optional()?.fence.load(Ordering::Relaxed)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_unlock(
-    guard: Borrowed<GuardHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || guard.required("guard")?.take()?.unlock())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_extend(
-    guard: Borrowed<GuardHandle>,
-    ttl_ms: u64,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let extension = guard
-            .required("guard")?
-            .with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
-        match extension {
+    fn quorumlock_guard_extend(guard: Borrowed<GuardHandle>, ttl_ms: u64; error) {
+        let ttl = Duration::from_millis(ttl_ms);
+        match guard.required("guard")?.with(|held| Ok(held.extend(ttl)?))? {
             ExtendOutcome::Extended => Ok(Code::Ok),
             ExtendOutcome::Failed(causes) => Err(Failure {
-                causes,
+                faults: FaultObject::list(&causes),
                 ..Failure::plain(Code::ExtensionFailed)
             }),
             ExtendOutcome::Lost => Ok(Code::Lost),
         }
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_detach(
-    guard: Borrowed<GuardHandle>,
-    lease: Output<*const LeaseHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let guard = guard.required("guard")?;
-        let lease = lease.required("lease")?;
-        lease.write_handle(LeaseHandle::new(guard.take()?.detach()?)?);
-        Ok(Code::Ok)
-    })
-}
+    fn quorumlock_guard_detach(
+        guard: Borrowed<GuardHandle>;
+        new lease: LeaseHandle;
+        error
+    ) {
+        LeaseHandle::new(guard.required("guard")?.take()?.detach()?)?
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_downgrade(
-    guard: Borrowed<GuardHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || guard.required("guard")?.downgrade())
+    fn quorumlock_guard_downgrade(guard: Borrowed<GuardHandle>; error) {
+        guard.required("guard")?.downgrade()
+    }
 }

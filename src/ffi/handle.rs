@@ -14,6 +14,7 @@
 //! handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -40,6 +41,30 @@ impl<T> Borrowed<T> {
             Arc::increment_strong_count(self.0);
             Some(Arc::from_raw(self.0))
         }
+    }
+}
+
+/// What a function reads a part of.
+pub(super) trait Pointer {
+    type Content;
+
+    /// None for NULL.
+    fn content(&self) -> Option<impl Deref<Target = Self::Content>>;
+}
+
+impl<T> Pointer for Borrowed<T> {
+    type Content = T;
+
+    fn content(&self) -> Option<impl Deref<Target = T>> {
+        self.optional()
+    }
+}
+
+impl<T: Sync> Pointer for View<T> {
+    type Content = T;
+
+    fn content(&self) -> Option<impl Deref<Target = T>> {
+        self.get()
     }
 }
 
@@ -104,11 +129,22 @@ pub(super) fn new_handle<T: Send + Sync + 'static>(content: T) -> *const T {
     Arc::into_raw(Arc::new(content))
 }
 
-/// Something of the library's that C was shown.
+/// Something of the library's that C is shown.
 #[repr(transparent)]
 pub(super) struct View<T>(*const T);
 
+impl<T> Default for View<T> {
+    fn default() -> View<T> {
+        View(std::ptr::null())
+    }
+}
+
 impl<T: Sync> View<T> {
+    /// NULL for none.
+    pub(super) fn of(content: Option<&T>) -> View<T> {
+        content.map_or_else(View::default, |content| View(content))
+    }
+
     /// None for NULL.
     pub(super) fn get(&self) -> Option<&T> {
         // SAFETY: It was made from a reference, and what it leads to lasts as long as the header

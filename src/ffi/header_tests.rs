@@ -1,260 +1,39 @@
 //! The header and the code agree: numbers, versions, and that the header omits nothing.
 
 use super::code::Code;
-use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
+use super::fault::{CauseNumber, CertificateNumber, PhaseNumber};
 use super::mutex::LockKind;
 use super::nodes::{NodeStateNumber, RoleNumber};
 use crate::event::{GaveUpReason, Severity};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 const HEADER: &str = include_str!("quorumlock.h");
 
-/// Every number that was ever published: its name, what it is here, and what it has always been.
-/// Lines may be added, and never changed or taken out.
-const PUBLISHED: &[(&str, i32, i32)] = &[
-    ("QUORUMLOCK_OK", Code::Ok as i32, 0),
-    ("QUORUMLOCK_HELD", Code::Held as i32, 1),
-    ("QUORUMLOCK_EXPIRED", Code::Expired as i32, 2),
-    ("QUORUMLOCK_LOST", Code::Lost as i32, 3),
-    ("QUORUMLOCK_NOT_HELD", Code::NotHeld as i32, 4),
-    ("QUORUMLOCK_CONFIG", Code::Config as i32, 100),
-    ("QUORUMLOCK_UNAVAILABLE", Code::Unavailable as i32, 101),
-    ("QUORUMLOCK_LEASE_LOST", Code::LeaseLost as i32, 102),
-    ("QUORUMLOCK_CANCELLED", Code::Cancelled as i32, 103),
-    ("QUORUMLOCK_ENTROPY", Code::Entropy as i32, 104),
-    ("QUORUMLOCK_FORKED", Code::Forked as i32, 105),
-    (
-        "QUORUMLOCK_EXTENSION_FAILED",
-        Code::ExtensionFailed as i32,
-        106,
-    ),
-    (
-        "QUORUMLOCK_LEASE_TOO_SHORT",
-        Code::LeaseTooShort as i32,
-        107,
-    ),
-    ("QUORUMLOCK_SHUT_DOWN", Code::ShutDown as i32, 108),
-    (
-        "QUORUMLOCK_SHUTDOWN_INCOMPLETE",
-        Code::ShutdownIncomplete as i32,
-        109,
-    ),
-    ("QUORUMLOCK_NULL_POINTER", Code::NullPointer as i32, 200),
-    ("QUORUMLOCK_NOT_UTF8", Code::NotUtf8 as i32, 201),
-    ("QUORUMLOCK_TOO_LONG", Code::TooLong as i32, 202),
-    ("QUORUMLOCK_BUSY", Code::Busy as i32, 203),
-    ("QUORUMLOCK_CONSUMED", Code::Consumed as i32, 204),
-    ("QUORUMLOCK_UNSUPPORTED", Code::Unsupported as i32, 205),
-    ("QUORUMLOCK_PANIC", Code::Panic as i32, 300),
-    ("QUORUMLOCK_PHASE_NONE", PhaseNumber::None as i32, 0),
-    ("QUORUMLOCK_PHASE_RESOLVE", PhaseNumber::Resolve as i32, 1),
-    ("QUORUMLOCK_PHASE_CONNECT", PhaseNumber::Connect as i32, 2),
-    (
-        "QUORUMLOCK_PHASE_HANDSHAKE",
-        PhaseNumber::Handshake as i32,
-        3,
-    ),
-    ("QUORUMLOCK_PHASE_REPLY", PhaseNumber::Reply as i32, 4),
-    ("QUORUMLOCK_CAUSE_NONE", CauseNumber::None as i32, 0),
-    ("QUORUMLOCK_CAUSE_AUTH", CauseNumber::Auth as i32, 1),
-    ("QUORUMLOCK_CAUSE_BACKLOG", CauseNumber::Backlog as i32, 2),
-    ("QUORUMLOCK_CAUSE_CLOSED", CauseNumber::Closed as i32, 3),
-    (
-        "QUORUMLOCK_CAUSE_CLUSTER_MODE",
-        CauseNumber::ClusterMode as i32,
-        4,
-    ),
-    ("QUORUMLOCK_CAUSE_DATABASE", CauseNumber::Database as i32, 5),
-    (
-        "QUORUMLOCK_CAUSE_DUPLICATE",
-        CauseNumber::Duplicate as i32,
-        6,
-    ),
-    ("QUORUMLOCK_CAUSE_LOADING", CauseNumber::Loading as i32, 7),
-    (
-        "QUORUMLOCK_CAUSE_NO_PERMISSION",
-        CauseNumber::NoPermission as i32,
-        8,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_NOT_MASTER",
-        CauseNumber::NotMaster as i32,
-        9,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_OUT_OF_MEMORY",
-        CauseNumber::OutOfMemory as i32,
-        10,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_PROTOCOL",
-        CauseNumber::Protocol as i32,
-        11,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_QUARANTINED",
-        CauseNumber::Quarantined as i32,
-        12,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_READ_ONLY",
-        CauseNumber::ReadOnly as i32,
-        13,
-    ),
-    ("QUORUMLOCK_CAUSE_REFUSED", CauseNumber::Refused as i32, 14),
-    ("QUORUMLOCK_CAUSE_SERVER", CauseNumber::Server as i32, 15),
-    ("QUORUMLOCK_CAUSE_SYSTEM", CauseNumber::System as i32, 16),
-    (
-        "QUORUMLOCK_CAUSE_TIMED_OUT",
-        CauseNumber::TimedOut as i32,
-        17,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_TOO_MANY_CLIENTS",
-        CauseNumber::TooManyClients as i32,
-        18,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_UNKNOWN_HOST",
-        CauseNumber::UnknownHost as i32,
-        19,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_UNREACHABLE",
-        CauseNumber::Unreachable as i32,
-        20,
-    ),
-    (
-        "QUORUMLOCK_INVALID_ARGUMENT",
-        Code::InvalidArgument as i32,
-        206,
-    ),
-    ("QUORUMLOCK_NODE_NONE", NodeStateNumber::None as i32, 0),
-    (
-        "QUORUMLOCK_NODE_UNKNOWN",
-        NodeStateNumber::Unknown as i32,
-        1,
-    ),
-    ("QUORUMLOCK_NODE_VOTING", NodeStateNumber::Voting as i32, 2),
-    ("QUORUMLOCK_NODE_DOWN", NodeStateNumber::Down as i32, 3),
-    (
-        "QUORUMLOCK_NODE_REJECTED",
-        NodeStateNumber::Rejected as i32,
-        4,
-    ),
-    (
-        "QUORUMLOCK_NODE_QUARANTINED",
-        NodeStateNumber::Quarantined as i32,
-        5,
-    ),
-    ("QUORUMLOCK_ROLE_UNKNOWN", RoleNumber::Unknown as i32, 0),
-    ("QUORUMLOCK_ROLE_MASTER", RoleNumber::Master as i32, 1),
-    ("QUORUMLOCK_ROLE_REPLICA", RoleNumber::Replica as i32, 2),
-    (
-        "QUORUMLOCK_CAUSE_UNEXPECTED_VALUE",
-        CauseNumber::UnexpectedValue as i32,
-        21,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_NO_SCRIPTS",
-        CauseNumber::NoScripts as i32,
-        22,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_FENCE_AHEAD",
-        CauseNumber::FenceAhead as i32,
-        23,
-    ),
-    (
-        "QUORUMLOCK_CAUSE_NO_EXPIRY",
-        CauseNumber::NoExpiry as i32,
-        24,
-    ),
-    ("QUORUMLOCK_STILL_HELD", Code::StillHeld as i32, 5),
-    ("QUORUMLOCK_REASON_NONE", 0, 0),
-    (
-        "QUORUMLOCK_REASON_CANCELLED",
-        GaveUpReason::Cancelled as i32,
-        1,
-    ),
-    ("QUORUMLOCK_REASON_FAILED", GaveUpReason::Failed as i32, 2),
-    ("QUORUMLOCK_REASON_HELD", GaveUpReason::Held as i32, 3),
-    (
-        "QUORUMLOCK_REASON_TIMED_OUT",
-        GaveUpReason::TimedOut as i32,
-        4,
-    ),
-    (
-        "QUORUMLOCK_REASON_TOO_LATE",
-        GaveUpReason::TooLate as i32,
-        5,
-    ),
-    (
-        "QUORUMLOCK_REASON_UNAVAILABLE",
-        GaveUpReason::Unavailable as i32,
-        6,
-    ),
-    (
-        "QUORUMLOCK_REASON_SHUT_DOWN",
-        GaveUpReason::ShutDown as i32,
-        7,
-    ),
-    ("QUORUMLOCK_SEVERITY_NONE", 0, 0),
-    ("QUORUMLOCK_SEVERITY_DEBUG", Severity::Debug as i32, 1),
-    ("QUORUMLOCK_SEVERITY_INFO", Severity::Info as i32, 2),
-    ("QUORUMLOCK_SEVERITY_WARNING", Severity::Warning as i32, 3),
-    ("QUORUMLOCK_SEVERITY_ERROR", Severity::Error as i32, 4),
-    (
-        "QUORUMLOCK_CAUSE_CERTIFICATE",
-        CauseNumber::Certificate as i32,
-        25,
-    ),
-    ("QUORUMLOCK_CAUSE_NOT_TLS", CauseNumber::NotTls as i32, 26),
-    ("QUORUMLOCK_CAUSE_TLS", CauseNumber::Tls as i32, 27),
-    (
-        "QUORUMLOCK_CAUSE_CREDENTIALS",
-        CauseNumber::Credentials as i32,
-        28,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_OTHER",
-        CertificateNumber::Other as i32,
-        1,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_UNKNOWN_ISSUER",
-        CertificateNumber::UnknownIssuer as i32,
-        2,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_EXPIRED",
-        CertificateNumber::Expired as i32,
-        3,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_NOT_YET_VALID",
-        CertificateNumber::NotYetValid as i32,
-        4,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_WRONG_NAME",
-        CertificateNumber::WrongName as i32,
-        5,
-    ),
-    (
-        "QUORUMLOCK_CERTIFICATE_VERSION_1",
-        CertificateNumber::Version1 as i32,
-        6,
-    ),
-    ("QUORUMLOCK_LOCK_PLAIN", LockKind::Plain as i32, 0),
-    ("QUORUMLOCK_LOCK_FENCED", LockKind::Fenced as i32, 1),
-    ("QUORUMLOCK_LOCK_READ", LockKind::Read as i32, 2),
-    ("QUORUMLOCK_LOCK_WRITE", LockKind::Write as i32, 3),
-    (
-        "QUORUMLOCK_LOCK_FENCED_WRITE",
-        LockKind::FencedWrite as i32,
-        4,
-    ),
+/// Every number that was ever published. Lines may be added, and never changed or taken out.
+const PUBLISHED: [&str; 9] = [
+    "OK=0 HELD=1 EXPIRED=2 LOST=3 NOT_HELD=4 STILL_HELD=5 CONFIG=100 UNAVAILABLE=101 \
+     LEASE_LOST=102 CANCELLED=103 ENTROPY=104 FORKED=105 EXTENSION_FAILED=106 \
+     LEASE_TOO_SHORT=107 SHUT_DOWN=108 SHUTDOWN_INCOMPLETE=109 NULL_POINTER=200 \
+     NOT_UTF8=201 TOO_LONG=202 BUSY=203 CONSUMED=204 UNSUPPORTED=205 INVALID_ARGUMENT=206 \
+     PANIC=300",
+    "PHASE_NONE=0 PHASE_RESOLVE=1 PHASE_CONNECT=2 PHASE_HANDSHAKE=3 PHASE_REPLY=4",
+    "CAUSE_NONE=0 CAUSE_AUTH=1 CAUSE_BACKLOG=2 CAUSE_CLOSED=3 CAUSE_CLUSTER_MODE=4 \
+     CAUSE_DATABASE=5 CAUSE_DUPLICATE=6 CAUSE_LOADING=7 CAUSE_NO_PERMISSION=8 \
+     CAUSE_NOT_MASTER=9 CAUSE_OUT_OF_MEMORY=10 CAUSE_PROTOCOL=11 CAUSE_QUARANTINED=12 \
+     CAUSE_READ_ONLY=13 CAUSE_REFUSED=14 CAUSE_SERVER=15 CAUSE_SYSTEM=16 CAUSE_TIMED_OUT=17 \
+     CAUSE_TOO_MANY_CLIENTS=18 CAUSE_UNKNOWN_HOST=19 CAUSE_UNREACHABLE=20 \
+     CAUSE_UNEXPECTED_VALUE=21 CAUSE_NO_SCRIPTS=22 CAUSE_FENCE_AHEAD=23 CAUSE_NO_EXPIRY=24 \
+     CAUSE_CERTIFICATE=25 CAUSE_NOT_TLS=26 CAUSE_TLS=27 CAUSE_CREDENTIALS=28",
+    "CERTIFICATE_OTHER=1 CERTIFICATE_UNKNOWN_ISSUER=2 CERTIFICATE_EXPIRED=3 \
+     CERTIFICATE_NOT_YET_VALID=4 CERTIFICATE_WRONG_NAME=5 CERTIFICATE_VERSION_1=6",
+    "NODE_NONE=0 NODE_UNKNOWN=1 NODE_VOTING=2 NODE_DOWN=3 NODE_REJECTED=4 \
+     NODE_QUARANTINED=5",
+    "ROLE_UNKNOWN=0 ROLE_MASTER=1 ROLE_REPLICA=2",
+    "LOCK_PLAIN=0 LOCK_FENCED=1 LOCK_READ=2 LOCK_WRITE=3 LOCK_FENCED_WRITE=4",
+    "REASON_NONE=0 REASON_CANCELLED=1 REASON_FAILED=2 REASON_HELD=3 REASON_TIMED_OUT=4 \
+     REASON_TOO_LATE=5 REASON_UNAVAILABLE=6 REASON_SHUT_DOWN=7",
+    "SEVERITY_NONE=0 SEVERITY_DEBUG=1 SEVERITY_INFO=2 SEVERITY_WARNING=3 SEVERITY_ERROR=4",
 ];
 
 /// The kinds of events, by their numbers.
@@ -322,24 +101,74 @@ fn functions() -> Vec<(&'static str, &'static str)> {
     functions
 }
 
+/// The numbers of one enum as they are here, without the underscores of their names.
+fn here<N: Debug + Copy>(
+    prefix: &str,
+    numbers: &[N],
+    number: impl Fn(N) -> i32,
+) -> Vec<(String, i32)> {
+    let named = |&name: &N| {
+        (
+            format!("{prefix}{name:?}").to_ascii_uppercase(),
+            number(name),
+        )
+    };
+    numbers.iter().map(named).collect()
+}
+
 #[test]
 fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
     let mut header = numbers();
-    for &(name, here, always) in PUBLISHED {
-        assert_eq!(
-            (here, header.remove(name)),
-            (always, Some(always)),
-            "{name}"
-        );
-    }
     for (name, number) in EVENTS.iter().zip(0..) {
-        assert_eq!(
-            header.remove(&*format!("QUORUMLOCK_EVENT_{name}")),
-            Some(number),
-            "{name}"
-        );
+        let number_here = header.remove(&*format!("QUORUMLOCK_EVENT_{name}"));
+        assert_eq!(number_here, Some(number), "{name}");
     }
-    assert!(header.is_empty(), "to be added to these lists: {header:?}");
+    let published: BTreeMap<String, i32> = PUBLISHED
+        .iter()
+        .flat_map(|numbers| numbers.split_whitespace())
+        .filter_map(|number| number.split_once('='))
+        .map(|(name, number)| (format!("QUORUMLOCK_{name}"), number.parse().unwrap()))
+        .collect();
+    let header: BTreeMap<String, i32> = header
+        .into_iter()
+        .map(|(name, number)| (name.to_owned(), number))
+        .collect();
+    assert_eq!(header, published);
+
+    use GaveUpReason::*;
+    use Severity::*;
+    let reasons = [
+        Cancelled,
+        Failed,
+        Held,
+        TimedOut,
+        TooLate,
+        Unavailable,
+        ShutDown,
+    ];
+    let of_code = [
+        here("", Code::ALL, |number| number as i32),
+        here("PHASE", PhaseNumber::ALL, |number| number as i32),
+        here("CAUSE", CauseNumber::ALL, |number| number as i32),
+        here("CERTIFICATE", CertificateNumber::ALL, |number| {
+            number as i32
+        }),
+        here("NODE", NodeStateNumber::ALL, |number| number as i32),
+        here("ROLE", RoleNumber::ALL, |number| number as i32),
+        here("LOCK", LockKind::ALL, |number| number as i32),
+        here("REASON", &reasons, |number| number as i32),
+        here("SEVERITY", &[Debug, Info, Warning, Error], |number| {
+            number as i32
+        }),
+    ];
+    // What C is told where there is no reason and no severity.
+    let none = ["REASON", "SEVERITY"].map(|of| (format!("{of}NONE"), 0));
+    let of_code: BTreeMap<String, i32> = of_code.into_iter().flatten().chain(none).collect();
+    let without = |name: &String| name["QUORUMLOCK_".len()..].replace('_', "");
+    let published = published
+        .iter()
+        .map(|(name, &number)| (without(name), number));
+    assert_eq!(of_code, published.collect());
 }
 
 /// What holds for every function is stated once. Each function has a comment, which states only

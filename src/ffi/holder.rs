@@ -1,10 +1,7 @@
 //! The holder of a lock: a copy, which C reads.
 
-use super::boundary::{call_or, call_with_error};
-use super::code::Code;
-use super::error_object::ErrorObject;
-use super::handle::{Borrowed, Output, Returned};
-use super::mutex::MutexHandle;
+use super::boundary::{frees, parts};
+use super::handle::Borrowed;
 use super::text::Str;
 use super::times::millis;
 use crate::Holder;
@@ -15,66 +12,22 @@ pub(super) struct HolderObject {
     message: String,
 }
 
-fn of<R>(holder: &Borrowed<HolderObject>, otherwise: R, say: impl FnOnce(&HolderObject) -> R) -> R {
-    call_or(otherwise, || holder.optional().map(|holder| say(&holder)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_holder(
-    mutex: Borrowed<MutexHandle>,
-    holder: Output<*const HolderObject>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let mutex = mutex.required("mutex")?;
-        let output = holder.required("holder")?;
-        let Some(holder) = mutex.holder()? else {
-            return Ok(Code::NotHeld);
-        };
-        output.write_handle(HolderObject {
+impl From<Holder> for HolderObject {
+    fn from(holder: Holder) -> HolderObject {
+        HolderObject {
             message: holder.to_string(),
             holder,
-        });
-        Ok(Code::Ok)
-    })
+        }
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_free(holder: Returned<HolderObject>) {
-    call_or((), || holder.take().map(drop));
-}
+frees! { quorumlock_holder_free(HolderObject); }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_message(holder: Borrowed<HolderObject>) -> Str {
-    of(&holder, Str::EMPTY, |holder| Str::of(&holder.message))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_label(holder: Borrowed<HolderObject>) -> Str {
-    of(&holder, Str::EMPTY, |holder| {
-        Str::of(holder.holder.label().unwrap_or_default())
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_remaining_ms(holder: Borrowed<HolderObject>) -> u64 {
-    of(&holder, 0, |holder| {
-        holder.holder.remaining().map_or(u64::MAX, millis)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_node_count(holder: Borrowed<HolderObject>) -> usize {
-    of(&holder, 0, |holder| holder.holder.nodes().len())
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_holder_node(holder: Borrowed<HolderObject>, index: usize) -> Str {
-    of(&holder, Str::EMPTY, |holder| {
-        holder
-            .holder
-            .nodes()
-            .get(index)
-            .map_or(Str::EMPTY, |address| Str::of(address))
-    })
+parts! { Borrowed<HolderObject>:
+    quorumlock_holder_message() -> Str = |of| Str::of(&of.message);
+    quorumlock_holder_label() -> Str = |of| Str::of(of.holder.label().unwrap_or_default());
+    quorumlock_holder_remaining_ms() -> u64 = |of| of.holder.remaining().map_or(u64::MAX, millis);
+    quorumlock_holder_node_count() -> usize = |of| of.holder.nodes().len();
+    quorumlock_holder_node(index: usize) -> Str =
+        |of| of.holder.nodes().get(index).map(|node| Str::of(node)).unwrap_or_default();
 }

@@ -1,11 +1,10 @@
 //! A held lock on its way to another thread or process.
 
-use super::boundary::{call_or, call_with_error};
+use super::boundary::{calls, frees, parts};
 use super::code::Code;
-use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Borrowed, Output, Returned};
+use super::handle::Borrowed;
 use super::secret::SecretHandle;
 use super::text::{Bytes, Str};
 use super::times::millis;
@@ -44,68 +43,38 @@ impl LeaseHandle {
             .ok_or_else(|| Failure::plain(Code::Consumed))
     }
 
-    fn remaining(&self) -> Option<Duration> {
-        self.rest.lock().ok()?.as_ref().map(Lease::remaining)
+    fn remaining(&self) -> Duration {
+        let rest = self.rest.lock().ok();
+        rest.and_then(|rest| rest.as_ref().map(Lease::remaining))
+            .unwrap_or_default()
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_free(lease: Returned<LeaseHandle>) {
-    call_or((), || lease.take().map(drop));
+frees! { quorumlock_lease_free(LeaseHandle); }
+
+parts! { Borrowed<LeaseHandle>:
+    quorumlock_lease_key() -> Str = |lease| Str::of(&lease.key);
+    quorumlock_lease_ttl_ms() -> u64 = |lease| millis(lease.ttl);
+    quorumlock_lease_fencing_token() -> u64 = |lease| lease.fence;
+    quorumlock_lease_end_unix_ms() -> u64 = |lease| millis(lease.end);
+    quorumlock_lease_remaining_ms() -> u64 = |lease| millis(lease.remaining());
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_key(lease: Borrowed<LeaseHandle>) -> Str {
-    call_or(Str::EMPTY, || Some(Str::of(&lease.optional()?.key)))
-}
+calls! {
+    fn quorumlock_lease_into_text(
+        lease: Borrowed<LeaseHandle>;
+        new secret: SecretHandle;
+        error
+    ) {
+        SecretHandle(lease.required("lease")?.take()?.into_text())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_ttl_ms(lease: Borrowed<LeaseHandle>) -> u64 {
-    call_or(0, || Some(millis(lease.optional()?.ttl)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_fencing_token(lease: Borrowed<LeaseHandle>) -> u64 {
-    call_or(0, || Some(lease.optional()?.fence))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_end_unix_ms(lease: Borrowed<LeaseHandle>) -> u64 {
-    call_or(0, || Some(millis(lease.optional()?.end)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_remaining_ms(lease: Borrowed<LeaseHandle>) -> u64 {
-    call_or(0, || lease.optional()?.remaining().map(millis))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_into_text(
-    lease: Borrowed<LeaseHandle>,
-    secret: Output<*const SecretHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let lease = lease.required("lease")?;
-        let secret = secret.required("secret")?;
-        secret.write_handle(SecretHandle {
-            text: lease.take()?.into_text(),
-        });
-        Ok(Code::Ok)
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_from_text(
-    text: Bytes,
-    text_length: usize,
-    lease: Output<*const LeaseHandle>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
-        let text = text.text(text_length, "text")?;
-        let lease = lease.required("lease")?;
-        lease.write_handle(LeaseHandle::new(text.parse()?)?);
-        Ok(Code::Ok)
-    })
+    fn quorumlock_lease_from_text(
+        text: Bytes,
+        text_length: usize;
+        new lease: LeaseHandle;
+        error
+    ) {
+        LeaseHandle::new(text.text(text_length, "text")?.parse()?)?
+    }
 }

@@ -4,9 +4,8 @@
 //! The thread that reports the loss does either: the watchdog's, or the one whose extension found
 //! it. No thread waits for it.
 
-use super::boundary::call_with_error;
+use super::boundary::calls;
 use super::code::Code;
-use super::error_object::ErrorObject;
 use super::event_fd::EventFd;
 use super::failure::Failure;
 use super::guard::GuardHandle;
@@ -30,13 +29,12 @@ impl LostCallback {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_lost_fd(
-    guard: Borrowed<GuardHandle>,
-    descriptor: Output<c_int>,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
+calls! {
+    fn quorumlock_guard_lost_fd(
+        guard: Borrowed<GuardHandle>,
+        descriptor: Output<c_int>;
+        error
+    ) {
         let guard = guard.required("guard")?;
         let descriptor = descriptor.required("descriptor")?;
         let event_fd = guard.with(|held| {
@@ -50,18 +48,15 @@ extern "C" fn quorumlock_guard_lost_fd(
         })?;
         descriptor.write(event_fd.descriptor());
         Ok(Code::Ok)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_on_lost(
-    guard: Borrowed<GuardHandle>,
-    lost: Option<LostFn>,
-    userdata: *mut c_void,
-    release: ReleaseFn,
-    error: Output<*const ErrorObject>,
-) -> Code {
-    call_with_error(error, || {
+    fn quorumlock_guard_on_lost(
+        guard: Borrowed<GuardHandle>,
+        lost: Option<LostFn>,
+        userdata: *mut c_void,
+        release: ReleaseFn;
+        error
+    ) {
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let guard = guard.required("guard")?;
@@ -71,5 +66,5 @@ extern "C" fn quorumlock_guard_on_lost(
         };
         guard.with(|held| Ok(held.on_lost(move || callback.run())?))?;
         Ok(Code::Ok)
-    })
+    }
 }

@@ -17,11 +17,12 @@
 //!    (2, 4)
 //! 4. What changes in a handle is in a [`ForkSafeMutex`](fork_safe_mutex::ForkSafeMutex), whose
 //!    mutex is never held during a callback, and on which no child of `fork` waits. (8, 10, 11)
-//! 5. Numbers that C knows are written here once each, in [`code`], [`error_object`], [`event`],
-//!    [`nodes`] and [`mutex`], and are never given to anything else.
+//! 5. Numbers that C knows are written here once each, in [`code`], [`fault`], [`event`], [`nodes`]
+//!    and [`mutex`], and are never given to anything else.
 //!
-//! It calls the public API, and from `os` only what has no state of a lock: fork detection,
-//! mutexes, the waker.
+//! It calls the public API, where each mutex and guard is of the kind [`Any`](crate::kind::Any): so
+//! what only some kinds have is there for the crate. From `os` it uses only what has no state of a
+//! lock: fork detection, mutexes, the waker.
 
 #![allow(
     unsafe_code,
@@ -36,26 +37,22 @@ mod code;
 mod config;
 mod counters;
 mod error;
-mod error_object;
 mod event;
 mod event_fd;
 mod failure;
+mod fault;
 mod fork_safe_mutex;
 mod guard;
 mod handle;
-mod held;
 mod holder;
 mod lease;
 mod loss;
 mod mutex;
-mod mutex_set;
 mod no_unload;
 mod nodes;
-mod observer;
 mod owner;
 mod provider;
 mod secret;
-mod semaphore;
 mod text;
 mod times;
 mod tls;

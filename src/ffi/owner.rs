@@ -1,10 +1,10 @@
 //! The owners of reentrant locks.
 
-use super::boundary::call_or;
+use super::boundary::{call_or, frees};
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Returned, new_handle};
+use super::handle::new_handle;
 use crate::Owner;
 use std::ptr::null;
 use std::sync::Arc;
@@ -62,7 +62,4 @@ extern "C" fn quorumlock_owner_new() -> *const OwnerHandle {
     })
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_owner_free(owner: Returned<OwnerHandle>) {
-    call_or((), || owner.take().map(drop));
-}
+frees! { quorumlock_owner_free(OwnerHandle); }

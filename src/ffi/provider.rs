@@ -1,6 +1,6 @@
 //! Credentials that a function of a C program finds.
 
-use super::boundary::call;
+use super::boundary::calls;
 use super::code::Code;
 use super::config::ConfigHandle;
 use super::failure::{Failure, Result};
@@ -27,16 +27,15 @@ fn provided(function: ProviderFn, userdata: &Userdata, node: &str) -> Result<Opt
     Ok(credentials.filter(|_| number == 0))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_login_set(
-    login: View<LoginObject>,
-    user: Bytes,
-    user_length: usize,
-    password: Bytes,
-    password_length: usize,
-    refresh_after_ms: u64,
-) -> Code {
-    call(|| {
+calls! {
+    fn quorumlock_login_set(
+        login: View<LoginObject>,
+        user: Bytes,
+        user_length: usize,
+        password: Bytes,
+        password_length: usize,
+        refresh_after_ms: u64
+    ) {
         let login = login.get().ok_or_else(|| Failure::null("login"))?;
         let password = password.text(password_length, "password")?;
         let mut credentials = Credentials::new(password);
@@ -48,17 +47,14 @@ extern "C" fn quorumlock_login_set(
         }
         *login.0.lock()? = Some(credentials);
         Ok(Code::Ok)
-    })
-}
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_provider(
-    config: Borrowed<ConfigHandle>,
-    provider: Option<ProviderFn>,
-    userdata: *mut c_void,
-    release: ReleaseFn,
-) -> Code {
-    call(|| {
+    fn quorumlock_config_set_provider(
+        config: Borrowed<ConfigHandle>,
+        provider: Option<ProviderFn>,
+        userdata: *mut c_void,
+        release: ReleaseFn
+    ) {
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let config = config.required("config")?;
@@ -68,5 +64,5 @@ extern "C" fn quorumlock_config_set_provider(
             provided.ok_or_else(|| Box::<dyn Error + Send + Sync>::from("nothing is set"))
         };
         config.change(|builder| Ok(builder.credentials(provider)))
-    })
+    }
 }

@@ -795,8 +795,7 @@ uint64_t quorumlock_lease_remaining_ms(const quorumlock_lease *lease);
 
 /* Makes a guard of a lease, with the mutex's default settings and the lease's time to live. Otherwise as
  * quorumlock_mutex_attach.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another prefix). A writer that is to
- * be downgraded is attached by quorumlock_mutex_attach. */
+ * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another prefix). */
 quorumlock_result quorumlock_client_attach(
     const quorumlock_client *client, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 

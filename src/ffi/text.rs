@@ -17,9 +17,13 @@ pub(super) struct Str {
     length: usize,
 }
 
-impl Str {
-    pub(super) const EMPTY: Str = Str::of("");
+impl Default for Str {
+    fn default() -> Str {
+        Str::of("")
+    }
+}
 
+impl Str {
     /// Lasts as long as the text; the header states how long that is.
     pub(super) const fn of(text: &str) -> Str {
         Str {

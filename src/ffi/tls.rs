@@ -1,7 +1,7 @@
 //! What of TLS is no setting by name: certificates and keys in memory. Without the feature `tls`,
 //! each function returns that it is not supported.
 
-use super::boundary::call;
+use super::boundary::calls;
 use super::code::Code;
 use super::config::ConfigHandle;
 #[cfg(not(feature = "tls"))]
@@ -30,26 +30,24 @@ fn set_identity(_: &ConfigHandle, _: &str, _: &str) -> Result<Code> {
     Err(Failure::plain(Code::Unsupported))
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_tls_roots_pem(
-    config: Borrowed<ConfigHandle>,
-    pem: Bytes,
-    pem_length: usize,
-) -> Code {
-    call(|| add_roots(&*config.required("config")?, pem.text(pem_length, "pem")?))
-}
+calls! {
+    fn quorumlock_config_set_tls_roots_pem(
+        config: Borrowed<ConfigHandle>,
+        pem: Bytes,
+        pem_length: usize
+    ) {
+        add_roots(&*config.required("config")?, pem.text(pem_length, "pem")?)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_tls_identity_pem(
-    config: Borrowed<ConfigHandle>,
-    certificate: Bytes,
-    certificate_length: usize,
-    key: Bytes,
-    key_length: usize,
-) -> Code {
-    call(|| {
+    fn quorumlock_config_set_tls_identity_pem(
+        config: Borrowed<ConfigHandle>,
+        certificate: Bytes,
+        certificate_length: usize,
+        key: Bytes,
+        key_length: usize
+    ) {
         let config = config.required("config")?;
         let certificate = certificate.text(certificate_length, "certificate")?;
         set_identity(&config, certificate, key.text(key_length, "key")?)
-    })
+    }
 }

@@ -24,7 +24,7 @@ extern "C" fn quorumlock_now_ms() -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_result_text(result: c_int) -> Str {
-    call_or(Str::EMPTY, || {
+    call_or(Str::default(), || {
         Some(Str::of(
             Code::of(result).map_or("unknown result", Code::text),
         ))

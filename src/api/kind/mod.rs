@@ -37,7 +37,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
-use sealed::{ReadSide, Sealed, SlotIndex};
+use sealed::{AnyOwn, ReadSide, Sealed, SlotIndex};
 use std::marker::PhantomData;
 
 /// A kind of lock. Sealed: the kinds of this module are all there are.
@@ -357,7 +357,7 @@ impl Kind for Any {}
 
 impl Sealed for Any {
     type Number = Option<FencingToken>;
-    type Own = ();
+    type Own = AnyOwn;
 
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         Some(kind)

@@ -33,6 +33,9 @@ pub trait Number: Copy + Send + Sync + 'static {
 pub trait Own: Send + Sync + 'static {
     /// For a guard that this lock has made, which holds this key.
     fn of(lock: &Lock, key: &LockKey) -> Self;
+
+    /// The same, for a guard whose kind is known at run time only.
+    fn erased(self) -> AnyOwn;
 }
 
 impl Number for () {
@@ -67,6 +70,10 @@ impl Number for Option<FencingToken> {
 
 impl Own for () {
     fn of(_: &Lock, _: &LockKey) {}
+
+    fn erased(self) -> AnyOwn {
+        AnyOwn::default()
+    }
 }
 
 /// Which slot of a semaphore a permit is.
@@ -77,6 +84,13 @@ impl Own for SlotIndex {
     fn of(lock: &Lock, key: &LockKey) -> SlotIndex {
         SlotIndex(lock.slot_of(key))
     }
+
+    fn erased(self) -> AnyOwn {
+        AnyOwn {
+            slot: self.0,
+            read_side: None,
+        }
+    }
 }
 
 /// The lock of the readers beside a writer, with the writer's settings.
@@ -85,5 +99,34 @@ pub struct ReadSide(pub(crate) Lock);
 impl Own for ReadSide {
     fn of(lock: &Lock, _: &LockKey) -> ReadSide {
         ReadSide(lock.read_side())
+    }
+
+    fn erased(self) -> AnyOwn {
+        AnyOwn {
+            slot: 0,
+            read_side: Some(Box::new(self)),
+        }
+    }
+}
+
+/// What a guard of any kind has of these.
+#[derive(Default)]
+#[allow(dead_code, reason = "the C interface uses it")]
+pub struct AnyOwn {
+    pub(crate) slot: usize,
+    pub(crate) read_side: Option<Box<ReadSide>>,
+}
+
+impl Own for AnyOwn {
+    fn of(lock: &Lock, key: &LockKey) -> AnyOwn {
+        let side = lock.is_writer().then(|| ReadSide::of(lock, key));
+        AnyOwn {
+            slot: lock.slot_of(key),
+            read_side: side.map(Box::new),
+        }
+    }
+
+    fn erased(self) -> AnyOwn {
+        self
     }
 }

@@ -149,12 +149,6 @@ impl Lease<Fenced<Write>> {
 }
 
 impl Lease<Any> {
-    /// The same, as one of this kind.
-    #[allow(dead_code, reason = "the C interface uses it")]
-    pub(crate) fn into_kind<K: Kind>(self) -> Result<Lease<K>> {
-        Lease::of(self.detached)
-    }
-
     /// The number of the acquisition, if its kind has one.
     pub fn fence(&self) -> Option<FencingToken> {
         self.number

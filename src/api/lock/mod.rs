@@ -14,7 +14,7 @@ mod taking;
 mod waiter;
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::kind::Kind;
+use crate::algorithm::kind::{Access, Kind};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::{Human, LeaseTime};
 use crate::api::client::Client;
@@ -160,6 +160,11 @@ impl Lock {
 
     pub(super) fn key(&self) -> &LockKey {
         self.local.key()
+    }
+
+    /// Whether its guards hold it to write, beside readers.
+    pub(super) fn is_writer(&self) -> bool {
+        self.kind.access() == Some(Access::Write)
     }
 
     /// The name without the prefix; of a set, its names.

@@ -2,7 +2,7 @@
 
 use super::Mutex;
 use crate::api::guard::MutexGuard;
-use crate::api::kind::{Fenced, Kind, Plain, Reentrant, Set, Slot, Write};
+use crate::api::kind::{Any, Fenced, Kind, Plain, Reentrant, Set, Slot, Write};
 use crate::api::lock::holder::Holder;
 use crate::api::owner::Owner;
 use crate::api::wait::Wait;
@@ -222,19 +222,32 @@ where
     /// # Errors
     /// As [`lock_with`](Mutex::lock_with).
     pub fn lock_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        self.take_as(owner, Some(wait))
+        self.guard(self.lock.take_as(owner, Some(wait))?)
+    }
+}
+
+/// What only some kinds have, for a caller that knows the kind at run time only.
+#[allow(dead_code, reason = "the C interface uses it")]
+impl Mutex<Any> {
+    /// As [`fair`](Mutex::fair) of a plain or fenced lock.
+    pub(crate) fn fair(self) -> Self {
+        Mutex::new(self.lock.fair())
     }
 
-    /// [`lock_as`](Mutex::lock_as). Without a wait it makes one attempt.
-    pub(crate) fn take_as(
-        &self,
+    /// Takes a plain or fenced lock, or takes it again, for this owner. Without a wait it makes one
+    /// attempt.
+    pub(crate) fn lock_as(
+        self,
         owner: &Owner,
         wait: Option<&Wait>,
-    ) -> Result<Option<MutexGuard<K>>> {
-        self.lock
-            .take_as(owner, wait)?
-            .map(|held| MutexGuard::of(&self.lock, held))
-            .transpose()
+    ) -> Result<Option<MutexGuard<Any>>> {
+        let mutex = Mutex::<Any>::new(self.lock.reentrant());
+        mutex.guard(mutex.lock.take_as(owner, wait)?)
+    }
+
+    /// As [`holder`](Mutex::holder) of a plain or fenced lock.
+    pub(crate) fn holder(&self) -> Result<Option<Holder>> {
+        Holder::of(&self.lock)
     }
 }
 

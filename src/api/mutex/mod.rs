@@ -277,7 +277,7 @@ impl<K: Kind> Mutex<K> {
         MutexGuard::of(&self.lock, lease.detached().attach_to(&self.lock)?)
     }
 
-    fn guard(&self, held: Option<Held>) -> Result<Option<MutexGuard<K>>> {
+    fn guard<J: Kind>(&self, held: Option<Held>) -> Result<Option<MutexGuard<J>>> {
         held.map(|held| MutexGuard::of(&self.lock, held))
             .transpose()
     }
