@@ -216,7 +216,7 @@ mod tests {
             "",
             "locked",
             "2f4ce0a4-0c9f-11ef host7",
-            &format!("{token} two words"),
+            &format!("{token} h\u{7f}"),
             &format!("{token}host7"),
         ] {
             assert_eq!(held(foreign).1, None, "{foreign}");

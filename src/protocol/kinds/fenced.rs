@@ -21,7 +21,7 @@
 //! [`Cause::NoScripts`].
 //!
 //! ```text
-//!    value    FENCE DEADLINE [TOKEN [LABEL]]    milliseconds of the node's clock, the last one included
+//!    value    FENCE DEADLINE [TOKEN [LABEL [MORE]]]    milliseconds of the node's clock, the last one included
 //! ```
 
 use super::key_kind::{Hold, KeyKind, StoredLock};
@@ -46,7 +46,7 @@ pub const SCRIPT: Script = Script {
         "../lua/mutex.lua",
         "../lua/queue.lua"
     ),
-    sha1: "e1230fb79be8c87eed3f8d1083ccb515e55a98f7",
+    sha1: "6e90fb991949ad33512cf7e572fdaa5f1ff2face",
     index: 0,
 };
 

@@ -4,6 +4,7 @@
 //! ```text
 //!    value    TOKEN           40 digits
 //!             TOKEN LABEL     1 to 64 visible ASCII characters
+//!             TOKEN [LABEL] MORE    what a later version adds, behind a space of its own
 //!
 //!    the key is        the reply to SET    to EXTEND            the vote
 //!    free              +OK                 :0                   Granted; Absent
@@ -135,12 +136,16 @@ fn parse(value: &[u8]) -> Option<StoredLock> {
     })
 }
 
+/// Bytes of the longest label with what a later version adds and the spaces: what is longer is
+/// damage.
+const LONGEST_LABEL: usize = 256;
+
 /// What names the holder in the value of a key: an owner token, and the label of its client.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Signature {
     /// 40 digits, which release the lock. Empty: no client holds it.
     pub token: Vec<u8>,
-    /// Empty, or a space and the label.
+    /// Empty, or a space and the label, and behind another space what a later version adds.
     label: Vec<u8>,
 }
 
@@ -159,9 +164,12 @@ impl Signature {
                 .unwrap_or(text.len()),
         );
         let is_token = !signature.is_held() || OwnerToken::from_digits(&signature.token).is_some();
-        let is_label = match signature.label.split_first() {
-            Some((_, label)) => HolderLabel::is_label(label),
-            None => true,
+        let is_visible = |byte: &u8| matches!(byte, b' '..=b'~');
+        let is_label = match signature.label.len() {
+            0 => true,
+            length => {
+                (2..=LONGEST_LABEL).contains(&length) && signature.label.iter().all(is_visible)
+            }
         };
         (is_token && is_label).then_some(signature)
     }
@@ -186,8 +194,8 @@ impl Signature {
 
     /// The label of the holder.
     pub fn label(&self) -> HolderLabel {
-        self.label
-            .get(1..)
+        let label = self.label.split(|&byte| byte == b' ').nth(1);
+        label
             .and_then(HolderLabel::new)
             .unwrap_or(HolderLabel::NONE)
     }

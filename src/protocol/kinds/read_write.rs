@@ -24,10 +24,10 @@
 //!    value    [f FENCE DEADLINE] w DEADLINE TOKEN          a writer has the lock
 //!             [f FENCE DEADLINE] r DEADLINE:TOKEN …        readers have it
 //!             f FENCE DEADLINE                             no client has it, and the number is kept
+//!             … +MORE                                      what a later version adds
 //! ```
 //!
-//! A deadline is the last millisecond of the node's clock that counts. An old version has left ` q
-//! DEADLINE` at the end, which is ignored.
+//! A deadline is the last millisecond of the node's clock that counts.
 //!
 //! # Why a writer is alone
 //!
@@ -86,7 +86,7 @@ use crate::protocol::script::{Script, script};
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/read_write.lua", "../lua/queue.lua"),
-    sha1: "66df4a9e6e32eb86cc6dfbc3e2797d840ca55761",
+    sha1: "5744eac0c3bed73d833d6d32e6cbd383ddf2a0ed",
     index: 3,
 };
 
@@ -194,7 +194,7 @@ impl ReadWriteValue {
         if bytes.is_empty() {
             return None;
         }
-        let bytes = without_mark(bytes);
+        let bytes = without_more(bytes);
         if bytes.is_empty() {
             return Some(ReadWriteValue::default());
         }
@@ -276,19 +276,13 @@ impl ReadWriteValue {
     }
 }
 
-/// Without "q" and a number at the end, which a version that had no queue has left there.
-fn without_mark(bytes: &[u8]) -> &[u8] {
-    let digits = bytes
-        .iter()
-        .rev()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let rest = &bytes[..bytes.len() - digits];
-    match rest.strip_suffix(b" q ") {
-        Some(rest) if digits > 0 => rest,
-        _ if digits > 0 && rest == b"q " => b"",
-        _ => bytes,
+/// Without what a later version adds.
+fn without_more(bytes: &[u8]) -> &[u8] {
+    if bytes.starts_with(b"+") {
+        return b"";
     }
+    let more = bytes.windows(2).position(|pair| pair == b" +");
+    &bytes[..more.unwrap_or(bytes.len())]
 }
 
 #[cfg(test)]

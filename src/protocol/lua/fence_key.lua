@@ -2,9 +2,9 @@
 -- one command or not at all. Its value is "fence deadline owner": the last fence that was given out here, until when
 -- the key is held (milliseconds of this server's clock, the last one included), and by which owner token; no owner
 -- means free. It is free as well when the deadline has passed. A space and a label of the holder may follow, 1 to 64
--- visible ASCII characters, which are not compared. An acquisition writes its own label or none, so that no holder has
--- the label of another one; all else keeps it. The key itself outlives the lock, to keep the fence. What cannot be read
--- so is no fenced lock, and is left alone: `fence` is nil then.
+-- visible ASCII characters, and behind another space what a later version adds: neither is compared. An acquisition
+-- writes its own or none, so that no holder has the label of another one; all else keeps them. The key itself outlives
+-- the lock, to keep the fence. What cannot be read so is no fenced lock, and is left alone: `fence` is nil then.
 -- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
 -- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this
 -- server's clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written.
@@ -28,7 +28,7 @@ elseif value then
   fence, deadline, owner, label = string.match(value, '^([1-9]%d*) (%d+) ([0-9a-f]*)(.*)$')
   fence, deadline = tonumber(fence or ''), tonumber(deadline or '')
   if not fence or fence > most or deadline > most or (owner ~= '' and #owner ~= 40)
-    or (label ~= '' and (#label > 65 or not string.find(label, '^ [!-~]+$')))
+    or (label ~= '' and (#label > 256 or not string.find(label, '^ [ -~]+$')))
     or string.format('%.0f %.0f %s%s', fence, deadline, owner, label) ~= value then
     fence = nil
   end

@@ -4,7 +4,8 @@
 -- writer asked for a number: the last one that was given out here, and until when it is kept. A deadline is the last
 -- millisecond of this server's clock that counts. Each hold ends by itself, so that one of a reader that has crashed
 -- lasts no longer than its own time, and no hold changes the end of another one. The key expires with the last of them.
--- "q deadline" at the end is of a version that had no queue, and is dropped. What else cannot be read is left alone.
+-- A "+" behind a space, or in front, begins what a later version adds: the next writing drops it. What else cannot be
+-- read is left alone.
 -- A read is granted while no writer holds the lock and no entry of one is in front, and there is room. A write is
 -- granted when no one holds it and no entry is in front. An extension never shortens a hold, never sets one again that
 -- has ended, and never makes a reader a writer; a writer it may make a reader.
@@ -63,7 +64,7 @@ end
 local mode, stored, fence, kept = 'r', {}, 0, 0
 local is_valid = value ~= ''
 if value then
-  value = string.gsub(string.gsub(value, '^q %d+$', ''), ' q %d+$', '')
+  value = string.gsub(string.gsub(value, '^%+.*$', ''), ' %+.*$', '')
   local rest, letter = value, string.sub(value, 1, 1)
   if letter == 'f' then
     fence, kept, rest = string.match(value, '^f (%d+) (%d+) ?(.*)$')

@@ -133,6 +133,8 @@ fn a_value_is_read_as_it_is_written() {
         "7 0  host7",
         &held,
         &format!("9007199254740991 9007199254740991 {token}"),
+        &format!("7 1000 {token} host7 more"),
+        &format!("7 1000 {token}  more"),
     ] {
         assert_eq!(
             FencedValue::parse(text.as_bytes()).unwrap().text(),
@@ -163,7 +165,7 @@ fn a_value_is_read_as_it_is_written() {
         "7 x ",
         "7 0 word",
         &token,
-        &format!("7 0 {token} a b"),
+        &format!("7 0 {token} h\u{7f}"),
     ] {
         assert!(FencedValue::parse(text.as_bytes()).is_none(), "{text:?}");
     }

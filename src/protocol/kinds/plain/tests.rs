@@ -137,13 +137,16 @@ fn a_reply_means_what_the_script_makes_of_it() {
 }
 
 #[test]
-fn a_signature_is_a_token_and_perhaps_a_label() {
+fn a_signature_is_a_token_perhaps_a_label_and_perhaps_more() {
     let token = "a7".repeat(20);
     let longest = "~".repeat(HolderLabel::LONGEST);
     for (text, label) in [
         (token.clone(), None),
         (format!("{token} host7"), Some("host7")),
         (format!("{token} {longest}"), Some(&*longest)),
+        (format!("{token} host7 more +words"), Some("host7")),
+        (format!("{token}  more"), None),
+        (format!("{token} {longest}~"), None),
     ] {
         let signature = Signature::parse(text.as_bytes()).unwrap();
         assert_eq!(
@@ -161,10 +164,10 @@ fn a_signature_is_a_token_and_perhaps_a_label() {
         &upper,
         &token[1..],
         &format!("{token} "),
-        &format!("{token} two words"),
+        &format!("{token} {}", "~".repeat(LONGEST_LABEL)),
+        &format!("{token} h\u{7f}"),
     ] {
         assert!(Signature::parse(text.as_bytes()).is_none(), "{text:?}");
     }
-    assert!(Signature::parse(format!("{token} {longest}~").as_bytes()).is_none());
     assert!(Signature::parse(format!("{token}host7").as_bytes()).is_none());
 }

@@ -153,7 +153,7 @@ fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
             }
             assert_eq!(value.text(), text.as_bytes());
             assert!(
-                read(format!("{text} q 9").trim_start()) == Some(value),
+                read(format!("{text} +9 more").trim_start()) == Some(value),
                 "{text}"
             );
         }
@@ -162,8 +162,8 @@ fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
         "",
         "r",
         "w",
-        "q",
-        "q x",
+        "x",
+        "q 9",
         &one,
         &format!("w 7:{one}"),
         &format!("r 7 {one}"),
@@ -178,7 +178,7 @@ fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
         "f 05 6",
         "f 5 x",
         "f 5 9007199254740992",
-        "q 9 f 5 6",
+        "9 f 5 6",
         "f 5 6 f 5 6",
     ] {
         assert!(read(wrong).is_none(), "{wrong:?}");
