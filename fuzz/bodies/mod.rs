@@ -12,8 +12,11 @@
 pub(crate) mod acquire;
 pub(crate) mod decoder;
 pub(crate) mod endpoint;
+pub(crate) mod lease;
 pub(crate) mod round_trip;
+pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod stored;
 pub(crate) mod subscription;
 
 use quorumlock::protocol::resp::Reply;

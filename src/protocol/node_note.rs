@@ -69,7 +69,7 @@ impl NodeLook {
     ///
     /// # Errors
     /// A reply that it never returns.
-    pub(super) fn learn_value(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
+    pub fn learn_value(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.found = None;
         self.refusal = None;
         self.is_told = !self.is_refused;
@@ -94,7 +94,7 @@ impl NodeLook {
     ///
     /// # Errors
     /// A reply that it never returns.
-    pub(super) fn learn_time(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
+    pub fn learn_time(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.time = match reply {
             Reply::Error(text) => {
                 let error = ErrorReply::read(text);

@@ -34,13 +34,28 @@ fn urls_hold() {
 }
 
 #[test]
+fn leases_as_text_hold() {
+    exercise("lease", bodies::lease::run);
+}
+
+#[test]
 fn round_trips_hold() {
     exercise("round_trip", bodies::round_trip::run);
 }
 
 #[test]
+fn what_servers_report_holds() {
+    exercise("server", bodies::server::run);
+}
+
+#[test]
 fn conversations_hold() {
     exercise("session", bodies::session::run);
+}
+
+#[test]
+fn what_is_stored_holds() {
+    exercise("stored", bodies::stored::run);
 }
 
 #[test]

@@ -1,0 +1,7 @@
+//! The text of a lease: see the body.
+#![no_main]
+
+#[path = "../bodies/mod.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::lease::run(input));
