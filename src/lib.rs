@@ -30,6 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+#![doc = include_str!("docs/images/one_lock.svg")]
+//!
 //! # What it promises
 //!
 //! * Two guards of one lock are never valid at the same time, as long as the conditions below hold;
@@ -131,6 +133,7 @@
 //! * [TLS](docs::tls): certificates, settings of servers, faults.
 //! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what
 //!   the nodes hold.
+//! * [From another library](docs::migrating): redlock-py, redsync, rslock, Redisson, ShedLock.
 //! * [Recipes](docs::recipes): cron, workers, pods, SQL, tokio, metrics, a compose file, managed
 //!   Redis, and the debate about Redlock.
 //! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and

@@ -4,6 +4,7 @@
 //! * [`choosing`]: when to use which lock, what each costs, and what it does not promise.
 //! * [`operations`]: nodes, access control, restarts, settings, sizing, errors.
 //! * [`command_line`]: programs of any language under a lock, and what the nodes hold.
+//! * [`migrating`]: from redlock-py, redsync, rslock, Redisson and ShedLock.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
 //! * [`tls`]: certificates, settings of servers and clients, managed services, faults.
 //! * [`messages`]: every message of an error or an event, and what to do about it.
@@ -41,6 +42,9 @@ pub mod operations {}
 #[doc = "[operations page]: crate::docs::operations"]
 #[doc = include_str!("command_line.md")]
 pub mod command_line {}
+
+#[doc = include_str!("migrating.md")]
+pub mod migrating {}
 
 #[doc = "[`CancelHandle`]: crate::CancelHandle"]
 #[doc = "[`FenceChecker`]: crate::FenceChecker"]

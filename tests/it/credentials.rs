@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(20);
 const REFRESH: Duration = Duration::from_millis(50);
 
 /// Lets the user of the programs have exactly these passwords.
-fn set_passwords(server: &Server, passwords: &[&str]) {
+pub(crate) fn set_passwords(server: &Server, passwords: &[&str]) {
     let rules: Vec<String> = passwords
         .iter()
         .map(|password| format!(">{password}"))
@@ -40,7 +40,7 @@ fn set_passwords(server: &Server, passwords: &[&str]) {
     server.command(&words).unwrap();
 }
 
-fn servers(count: usize, password: &str) -> Option<Vec<Server>> {
+pub(crate) fn servers_with_users(count: usize, password: &str) -> Option<Vec<Server>> {
     if !crate::support::capable::has_users() {
         return None;
     }
@@ -176,7 +176,7 @@ fn goes_on(pairs: &AtomicUsize) {
 
 #[test]
 fn passwords_rotate_while_locks_are_held_and_taken() {
-    let Some(servers) = servers(5, "p0") else {
+    let Some(servers) = servers_with_users(5, "p0") else {
         return;
     };
     let password = Arc::new(Cell::new("p0".to_owned()));
@@ -233,7 +233,7 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
 /// that: for 5 s and 10 s of two minutes.
 #[test]
 fn tokens_end_and_servers_cut_connections_while_locks_are_held_and_taken() {
-    let Some(servers) = servers(3, "t0") else {
+    let Some(servers) = servers_with_users(3, "t0") else {
         return;
     };
     let total = rotation(12);
@@ -331,7 +331,7 @@ fn accepted_logins(server: &Server) -> usize {
 
 #[test]
 fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() {
-    let Some(servers) = servers(3, "old") else {
+    let Some(servers) = servers_with_users(3, "old") else {
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
@@ -370,7 +370,7 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
 
 #[test]
 fn a_waiting_call_is_woken_after_a_rotation() {
-    let Some(servers) = servers(3, "old") else {
+    let Some(servers) = servers_with_users(3, "old") else {
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
@@ -477,7 +477,7 @@ fn a_provider_that_blocks_for_one_node_delays_no_lock() {
 
 #[test]
 fn a_password_file_is_read_again() {
-    let Some(servers) = servers(3, "one") else {
+    let Some(servers) = servers_with_users(3, "one") else {
         return;
     };
     let directory = servers[0].directory();

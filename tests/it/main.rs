@@ -21,6 +21,7 @@ mod connecting;
 mod credentials;
 mod descriptors;
 mod embedded_vs_real;
+mod examples;
 #[cfg(all(feature = "log", feature = "metrics"))]
 mod export;
 mod extension;

@@ -2,7 +2,6 @@
 //! and what has not ended is named.
 
 mod calls;
-mod pod;
 mod waits;
 
 use crate::clients::{

@@ -1,5 +1,5 @@
-//! The session that README.md shows can be reproduced: its commands are run, and print what it
-//! shows.
+//! The session that README.md and the page on the command line show can be reproduced: its commands
+//! are run, and print what it shows.
 
 use super::deployment::{Deployment, run, wait};
 use crate::support::capable::has_users;
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 const PROMPT: &str = "$ ";
 
-/// The session: each command with the lines below it.
-fn session() -> Vec<(String, Vec<String>)> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+/// A part of the session, by its first command: each command with the lines below it.
+fn part(page: &str, first: &str) -> Vec<(String, Vec<String>)> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
     let block = page
         .split("```text\n")
-        .find(|block| block.starts_with("$ export QUORUMLOCK_NODES"))
+        .find(|block| block.starts_with(first))
         .unwrap();
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for line in block.split("```").next().unwrap().lines() {
@@ -59,7 +59,11 @@ fn the_session_of_the_readme_can_be_had() {
         return;
     }
     let mut deployment = Deployment::of(3);
-    let session = session();
+    let session = [
+        part("README.md", "$ export QUORUMLOCK_NODES"),
+        part("src/docs/command_line.md", "$ quorumlock doctor\n"),
+    ]
+    .concat();
     let commands: Vec<&str> = session
         .iter()
         .map(|(command, _)| command.as_str())

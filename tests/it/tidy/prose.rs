@@ -264,8 +264,10 @@ fn is_one_piece(text: &str) -> bool {
     text.trim().contains("   ") || is_one_word(text)
 }
 
+/// Or the definition of a link, which has to be in one line.
 fn is_one_word(text: &str) -> bool {
-    text.split_whitespace().count() < 2
+    let is_definition = text.starts_with('[') && text.contains("]: https://");
+    is_definition || text.split_whitespace().count() < 2
 }
 
 fn references(file: &str, text: &str) -> Vec<String> {

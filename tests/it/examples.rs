@@ -1,0 +1,267 @@
+//! The programs in `examples/` that are named by a need: each is short, and does on real servers
+//! what it describes.
+
+use crate::capi::library::{BUILD_LIMIT, Ending, Running, root};
+use crate::clients::{SOON, client, long_lock, value};
+use crate::credentials::{servers_with_users, set_passwords};
+use crate::support::queues::has_entries;
+use crate::support::server::Server;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The folder of the programs, which are built the first time: with what the tests were built with,
+/// so that only the programs are compiled.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args([
+            "build",
+            "--quiet",
+            "--offline",
+            "--profile",
+            "test",
+            "--examples",
+        ]);
+        command.args([
+            "--workspace",
+            "--exclude",
+            "opentelemetry_example",
+            "--all-features",
+        ]);
+        command.arg("--target-dir").arg(target);
+        // What the build of a dependency depends on, if `cargo test` has set it.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("CARGO_MANIFEST_")
+                || name.to_string_lossy().starts_with("CARGO_PKG_")
+            {
+                command.env_remove(name);
+            }
+        }
+        Running::start(command.current_dir(root()).stdin(Stdio::null()))
+            .end(BUILD_LIMIT)
+            .success();
+        target.join("debug/examples")
+    })
+}
+
+fn example(name: &str, servers: &[Server]) -> Command {
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let mut command = Command::new(built().join(name));
+    command
+        .env("QUORUMLOCK_NODES", urls.join(","))
+        .env("QUORUMLOCK_NODE_TIMEOUT", "1s")
+        .stdin(Stdio::null());
+    command
+}
+
+fn signal(program: &Running, signal: Signal) {
+    kill(Pid::from_raw(program.child.id() as i32), signal).unwrap();
+}
+
+/// Ends a program that does not end by itself.
+fn stopped(program: Running) -> Ending {
+    signal(&program, Signal::SIGKILL);
+    program.end(SOON)
+}
+
+/// Lets another client have the lock, whether it is held or not.
+fn steal(servers: &[Server], key: &str, millis: &str) {
+    for server in servers {
+        server
+            .command(&["SET", key, "another", "PX", millis])
+            .unwrap();
+    }
+}
+
+#[test]
+fn each_fits_a_screen_and_is_shown() {
+    let pages = ["README.md", "src/docs/recipes.md"];
+    let pages = pages.map(|page| fs::read_to_string(root().join(page)).unwrap());
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|kind| kind != "rs") {
+            continue;
+        }
+        seen += 1;
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(lines < 60, "{name} has {lines} lines");
+        assert!(pages.iter().all(|page| page.contains(name)), "{name}");
+    }
+    assert_eq!(seen, 6);
+}
+
+#[test]
+fn one_machine_does_the_job_of_a_night_and_one_that_loses_it_says_so() {
+    let servers = Server::several(3).unwrap();
+    let run = |night: &str| Running::start(example("run_once_a_night", &servers).arg(night));
+    let machines = [run("2026-11-22"), run("2026-11-22")];
+    let said = machines.map(|machine| machine.end(SOON).success()).concat();
+    let late = run("2026-11-22").end(SOON).success();
+    let elsewhere = "2026-11-22: another machine does it\n";
+    assert_eq!(said.matches("2026-11-22: part").count(), 3, "{said}");
+    assert_eq!(said.matches("2026-11-22: done\n").count(), 1, "{said}");
+    assert_eq!(said.matches(elsewhere).count(), 1, "{said}");
+    assert_eq!(late, elsewhere);
+    let next = run("2026-11-23");
+    next.heard("part 1");
+    steal(&servers, "nightly-report/2026-11-23", "60000");
+    let ending = next.end(SOON);
+    assert_eq!(ending.status.code(), Some(1), "{}", ending.output);
+    assert!(!ending.output.contains("done"), "{}", ending.output);
+    let why = "the lock ended before the job did";
+    assert!(ending.errors.contains(why), "{}", ending.errors);
+}
+
+#[test]
+fn another_program_leads_when_the_leader_has_died_or_lost_its_lock() {
+    let servers = Server::several(3).unwrap();
+    let first = Running::start(&mut example("leader", &servers));
+    first.heard("leader\nscheduled\n");
+    let second = Running::start(&mut example("leader", &servers));
+    has_entries(&servers, "scheduler/leader", 1);
+    let died = stopped(first);
+    assert!(!died.output.contains("no longer"), "{}", died.output);
+    second.heard("leader\nscheduled\n");
+    steal(&servers, "scheduler/leader", "2000");
+    second.heard("no longer leader\nleader\nscheduled\n");
+    let ending = stopped(second);
+    assert!(ending.output.starts_with("leader\n"), "{}", ending.output);
+}
+
+#[test]
+fn three_jobs_run_at_a_time_whichever_program_runs_them() {
+    let servers = Server::several(3).unwrap();
+    let began = Instant::now();
+    let programs = ["a", "b"].map(|program| {
+        let mut command = example("limit_workers", &servers);
+        let mut running = Running::start(command.stdin(Stdio::piped()));
+        let mut input = running.child.stdin.take().unwrap();
+        for job in 1..=6 {
+            writeln!(input, "{program}{job}").unwrap();
+        }
+        running
+    });
+    let said = programs
+        .map(|program| program.end(SOON * 3).success())
+        .concat();
+    // 12 jobs of 400 ms, in rounds of three. Without a limit, 8 threads need two rounds.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(4 * 400), "{took:?}");
+    assert_eq!(said.matches(": done\n").count(), 12, "{said}");
+    for slot in 0..3 {
+        assert!(said.contains(&format!(": permit {slot}\n")), "{said}");
+    }
+    assert!(!said.contains("permit 3"), "{said}");
+}
+
+#[test]
+fn storage_refuses_the_write_of_a_holder_that_was_paused() {
+    let servers = Server::several(3).unwrap();
+    let said = Running::start(&mut example("stock_with_fence", &servers))
+        .end(SOON)
+        .success();
+    let lines: Vec<&str> = said.lines().collect();
+    let [first, other, late, last] = lines[..] else {
+        panic!("{said}")
+    };
+    assert_eq!(
+        [first, other, last],
+        ["sold, left: 9", "other program: Some(8)", "sold, left: 7"]
+    );
+    assert!(late.starts_with("late write: fencing token "), "{late}");
+    assert!(late.contains(" is stale: "), "{late}");
+}
+
+#[test]
+fn a_token_is_replaced_while_invoices_are_written() {
+    let Some(servers) = servers_with_users(3, "old") else {
+        return;
+    };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("token");
+    fs::write(&file, "old\n").unwrap();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("redis://app@{}", server.address()))
+        .collect();
+    let mut command = example("reload_credentials", &servers);
+    let program = Running::start(command.arg(&file).env("QUORUMLOCK_NODES", urls.join(",")));
+    program.heard("invoice 1\n");
+    let both = |passwords: &[&str]| {
+        servers
+            .iter()
+            .for_each(|server| set_passwords(server, passwords));
+    };
+    both(&["old", "new"]);
+    fs::write(&file, "new\n").unwrap();
+    program.heard("invoice 15\n"); // three seconds: each connection has logged in anew
+    both(&["new"]);
+    for server in &servers {
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal"])
+            .unwrap();
+    }
+    program.heard("invoice 25\n");
+    // A token that no server accepts changes nothing but what is printed.
+    fs::write(&file, "wrong\n").unwrap();
+    program.heard("invoice 35\n");
+    let errors = stopped(program).errors;
+    assert!(errors.contains("credentials"), "{errors}");
+}
+
+#[test]
+fn a_pod_finishes_what_it_has_begun_and_leaves_nothing_behind() {
+    for nodes in [1, 3] {
+        let servers = Server::several(nodes).unwrap();
+        let pod = Running::start(&mut example("graceful_shutdown", &servers));
+        pod.heard(": begins");
+        let begun = Instant::now();
+        signal(&pod, Signal::SIGTERM);
+        pod.heard("told to end");
+        let ending = pod.end(SOON);
+        let keys: Vec<_> = servers
+            .iter()
+            .map(|server| server.keys().unwrap())
+            .collect();
+        let (output, took) = (&ending.output, begun.elapsed());
+        assert_eq!(ending.status.code(), Some(0), "{output}{}", ending.errors);
+        assert!(keys.iter().all(Vec::is_empty), "{keys:?}");
+        assert_eq!(output.matches(": begins").count(), 1, "{output}");
+        assert_eq!(output.matches(": done, ").count(), 1, "{output}");
+        // The waits end before the job does.
+        let (before, after) = output.split_once(": done, ").unwrap();
+        let refused = "cannot lock \"reports/daily\": the client is shut down\n";
+        assert_eq!(before.matches(refused).count(), 2, "{output}");
+        assert!(after.contains("shutdown complete\n"), "{output}");
+        assert!(took > Duration::from_millis(700), "{took:?}");
+    }
+}
+
+/// While another program has the lock, nothing is to be waited for.
+#[test]
+fn a_pod_that_only_waits_ends_at_once() {
+    let servers = Server::several(3).unwrap();
+    let mut program = example("graceful_shutdown", &servers);
+    let other = client(&servers);
+    let guard = long_lock(&other, "reports/daily").lock().unwrap();
+    let pod = Running::start(&mut program);
+    has_entries(&servers, "reports/daily", 1);
+    let begun = Instant::now();
+    signal(&pod, Signal::SIGTERM);
+    let ending = pod.end(SOON);
+    let took = begun.elapsed();
+    assert_eq!(ending.status.code(), Some(0), "{}", ending.errors);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    has_entries(&servers, "reports/daily", 0);
+    drop(guard);
+}
