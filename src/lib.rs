@@ -158,8 +158,8 @@
 //! * `tracing`, off by default: [spans](docs::operations#spans) of waits and holds, by the crate
 //!   `tracing`, and through it for OpenTelemetry.
 //! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install
-//!   quorumlock --features cli --profile cli` builds. It brings clap, and changes nothing of the
-//!   library.
+//!   quorumlock --features cli --profile cli` builds. It brings clap, and adds to the library what
+//!   asks nodes for what is no lock: `Builder::open`.
 
 // On docs.rs each item of a feature names it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -194,8 +194,8 @@ pub use api::aliases::{
 pub use api::builder::Builder;
 pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]
-#[doc(hidden)]
-pub use api::builder::targets::{NodeStream, NodeTarget};
+#[cfg_attr(docsrs, doc(cfg(feature = "cli")))]
+pub use api::builder::node_stream::NodeStream;
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
 pub use api::kind;

@@ -261,6 +261,8 @@ impl fmt::Display for Cause {
     }
 }
 
+impl std::error::Error for Cause {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -135,32 +135,9 @@ impl Stream {
     }
 }
 
-/// A cause that does not come from the operating system, as an error of a stream.
-#[cfg(feature = "tls")]
-#[derive(Debug)]
-pub(super) struct NodeCause(pub(super) Cause);
-
-#[cfg(feature = "tls")]
-impl std::fmt::Display for NodeCause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-#[cfg(feature = "tls")]
-impl std::error::Error for NodeCause {}
-
-#[cfg(feature = "tls")]
-impl From<NodeCause> for io::Error {
-    fn from(cause: NodeCause) -> io::Error {
-        io::Error::other(cause)
-    }
-}
-
 /// What an error of a stream means for a node.
 pub(crate) fn cause_of(error: &io::Error) -> Cause {
-    #[cfg(feature = "tls")]
-    if let Some(NodeCause(cause)) = error.get_ref().and_then(|error| error.downcast_ref()) {
+    if let Some(cause) = error.get_ref().and_then(|error| error.downcast_ref()) {
         return *cause;
     }
     match error.kind() {

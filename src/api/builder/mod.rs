@@ -4,7 +4,7 @@ mod build;
 pub(crate) mod label;
 mod login;
 #[cfg(feature = "cli")]
-pub(crate) mod targets;
+pub(crate) mod node_stream;
 mod transports;
 mod variables;
 

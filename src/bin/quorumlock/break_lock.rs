@@ -187,9 +187,9 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
         .sightings(key)
         .map(|seen| seen.ok().flatten())
         .collect();
-    let nodes = at_once(deployment.targets.iter().zip(&seen), |(target, seen)| {
+    let nodes = at_once(deployment.nodes().zip(&seen), |(node, seen)| {
         let delete =
-            |seen: &Sighting| release(&mut Connection::open(target)?, key, seen, &retention);
+            |seen: &Sighting| release(&mut Connection::open(&node)?, key, seen, &retention);
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();

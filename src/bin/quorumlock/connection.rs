@@ -4,13 +4,13 @@
 //! No text of a server is shown: it is the server's to choose, and may repeat what it was sent.
 //! Errors are classified by the library.
 
-use quorumlock::fault::Fault;
+use quorumlock::algorithm::time::Human;
+use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::error_reply::ErrorReply;
-use quorumlock::protocol::moved::NamedMaster;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
-use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
+use quorumlock::{Builder, Cause, Error, NodeStream, Phase};
 use std::fmt;
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// How long a node has to connect and to answer a question that is no lock: more than an attempt
@@ -90,74 +90,26 @@ impl Value {
     }
 }
 
+/// A node of a deployment.
+pub(crate) struct Node<'d> {
+    pub(crate) builder: &'d Builder,
+    pub(crate) index: usize,
+    pub(crate) endpoint: &'d Endpoint,
+}
+
 /// An open connection, logged in.
 pub(crate) struct Connection {
     stream: NodeStream,
     buffer: Vec<u8>,
-    /// The master that the last error has named.
-    moved: Option<NamedMaster>,
 }
 
 impl Connection {
-    /// Connects and logs in: where a replica in cluster mode names the master of its shard, there.
-    pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
-        let mut connection = Connection::log_in_at(target)?;
-        // No lock needs this key; any would do.
-        connection.ask(&[b"GET", b"quorumlock-node:"])?;
-        let Some(master) = connection.moved.take() else {
-            return Ok(connection);
-        };
-        let cluster = connection.ask(&[b"CLUSTER", b"INFO"])?.text();
-        let mut server = ServerInfo::default();
-        server.learn(cluster.unwrap_or_default().as_bytes());
-        if server.has_only_shard() {
-            connection = Connection::log_in_at(&target.at(&master))?;
-        }
-        Ok(connection)
-    }
-
-    fn log_in_at(target: &NodeTarget) -> Result<Connection, Trouble> {
-        let mut connection = Connection {
-            stream: target.connect(TIMEOUT)?,
+    /// Connects and logs in.
+    pub(crate) fn open(node: &Node<'_>) -> Result<Connection, Trouble> {
+        Ok(Connection {
+            stream: node.builder.open(node.index, TIMEOUT)?,
             buffer: Vec::new(),
-            moved: None,
-        };
-        let handshake = target.endpoint().handshake();
-        let credentials = target
-            .credentials()
-            .map_err(|error| Trouble::new(Step::LogIn, Cause::Credentials(error)))?;
-        if let Some(credentials) = credentials {
-            let user = credentials.user_name().map(str::as_bytes);
-            let words: Vec<&[u8]> = [b"AUTH".as_slice()]
-                .into_iter()
-                .chain(user)
-                .chain([credentials.password().as_bytes()])
-                .collect();
-            connection.log_in(&words, Cause::Auth)?;
-        }
-        if handshake.database != 0 {
-            connection.log_in(
-                &[b"SELECT", handshake.database.to_string().as_bytes()],
-                Cause::Database,
-            )?;
-        }
-        Ok(connection)
-    }
-
-    fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
-        match self.ask(words)? {
-            Value::Error(refusal) => {
-                let known = matches!(
-                    refusal.cause,
-                    Cause::Loading | Cause::NoPermission | Cause::TooManyClients
-                );
-                Err(Trouble::new(
-                    Step::LogIn,
-                    if known { refusal.cause } else { cause },
-                ))
-            }
-            _ => Ok(()),
-        }
+        })
     }
 
     /// Asks one command.
@@ -174,7 +126,7 @@ impl Connection {
         commands
             .iter()
             .for_each(|words| resp::encode(&mut flight, words));
-        self.stream.write_all(&flight).map_err(Trouble::at_ask)?;
+        self.stream.write_all(&flight)?;
         (0..commands.len()).map(|_| self.receive()).collect()
     }
 
@@ -182,11 +134,9 @@ impl Connection {
     fn receive(&mut self) -> Result<Value, Trouble> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            let parsed = parse(&self.buffer, DEEPEST)
-                .map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
+            let parsed =
+                parse(&self.buffer, DEEPEST).map_err(|()| Trouble::at_ask(Cause::Protocol))?;
             if let Some((value, length)) = parsed {
-                let error = self.buffer[..length].strip_prefix(b"-");
-                self.moved = error.and_then(|text| NamedMaster::read(text.trim_ascii_end()));
                 self.buffer.drain(..length);
                 return Ok(value);
             }
@@ -198,7 +148,7 @@ impl Connection {
             let read = self.stream.read(&mut self.buffer[begin..]);
             self.buffer
                 .truncate(begin + read.as_ref().copied().unwrap_or_default());
-            if read.map_err(Trouble::at_ask)? == 0 {
+            if read? == 0 {
                 return Err(Trouble::at_ask(Cause::Closed));
             }
         }
@@ -218,11 +168,9 @@ impl Trouble {
         match cause {
             Cause::TimedOut => Trouble::new(
                 Step::Ask,
-                format_args!(
-                    "no reply within {}",
-                    quorumlock::algorithm::time::Human(TIMEOUT)
-                ),
+                format_args!("no reply within {}", Human(TIMEOUT)),
             ),
+            Cause::Protocol => Trouble::new(Step::Ask, "no reply in RESP2"),
             // After its handshake is over, a server of TLS 1.3 may report that it does not accept
             // the client.
             Cause::Tls(_) => Trouble::new(Step::Tls, cause),
@@ -241,14 +189,31 @@ impl Trouble {
 }
 
 /// What a connection that could not be made has come to.
-impl From<Fault> for Trouble {
-    fn from(Fault { phase, cause, .. }: Fault) -> Trouble {
-        match (phase, cause) {
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        let Some(fault) = error.causes().first() else {
+            return Trouble::new(Step::Connect, error);
+        };
+        match (fault.phase(), fault.cause()) {
             (Phase::Resolve, _) => Trouble::new(Step::Resolve, "not found"),
-            (Phase::Handshake, _) => Trouble::new(Step::Tls, cause),
-            (_, Cause::TimedOut) => Trouble::new(Step::Connect, "no connection in time"),
-            _ => Trouble::new(Step::Connect, cause),
+            (Phase::Connect, Cause::TimedOut) => {
+                Trouble::new(Step::Connect, "no connection in time")
+            }
+            (Phase::Connect, cause) => Trouble::new(Step::Connect, cause),
+            (Phase::Handshake, cause @ (Cause::NotTls | Cause::Tls(_) | Cause::TimedOut)) => {
+                Trouble::new(Step::Tls, cause)
+            }
+            (Phase::Handshake, cause) => Trouble::new(Step::LogIn, cause),
+            (_, cause) => Trouble::at_ask(cause),
         }
+    }
+}
+
+/// What has ended a connection.
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+        Trouble::at_ask(cause.copied().unwrap_or(Cause::Closed))
     }
 }
 

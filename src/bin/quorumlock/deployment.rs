@@ -1,35 +1,46 @@
 //! The nodes of one deployment, each asked on a thread of its own.
 
-use crate::connection::{Connection, Trouble};
+use crate::connection::{Connection, Node, Trouble};
 use crate::exit::Failure;
 use crate::settings::Settings;
-use quorumlock::NodeTarget;
+use quorumlock::Builder;
+use quorumlock::protocol::endpoint::Endpoint;
 use std::thread;
 
 /// All nodes, in the order in which they are named.
 pub(crate) struct Deployment {
     pub(crate) settings: Settings,
-    pub(crate) targets: Vec<NodeTarget>,
+    builder: Builder,
+    endpoints: Vec<Endpoint>,
 }
 
 impl Deployment {
     pub(crate) fn new(settings: Settings) -> Result<Deployment, Failure> {
+        // Its settings are checked before any node is asked.
+        settings.client()?;
         Ok(Deployment {
-            targets: settings.targets()?,
+            builder: settings.builder()?,
+            endpoints: settings.endpoints(),
             settings,
         })
     }
 
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
+        let node = |(index, endpoint)| Node {
+            builder: &self.builder,
+            index,
+            endpoint,
+        };
+        self.endpoints.iter().enumerate().map(node)
+    }
+
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.targets
-            .iter()
-            .map(|target| target.endpoint().to_string())
-            .collect()
+        self.endpoints.iter().map(Endpoint::to_string).collect()
     }
 
     /// How many nodes are a majority.
     pub(crate) fn quorum(&self) -> usize {
-        self.targets.len() / 2 + 1
+        self.endpoints.len() / 2 + 1
     }
 
     /// Asks all nodes at once. A node that cannot be asked keeps none of the others waiting.
@@ -37,12 +48,7 @@ impl Deployment {
         &self,
         ask: impl Fn(&mut Connection) -> Result<T, Trouble> + Sync,
     ) -> Vec<Result<T, Trouble>> {
-        self.each(|target| ask(&mut Connection::open(target)?))
-    }
-
-    /// Does something for each node, all at once.
-    pub(crate) fn each<T: Send>(&self, work: impl Fn(&NodeTarget) -> T + Sync) -> Vec<T> {
-        at_once(&self.targets, work)
+        at_once(self.nodes(), |node| ask(&mut Connection::open(&node)?))
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint}
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::protocol::host;
-use quorumlock::{Builder, Credentials, Error, NodeTarget, Redlock, RestartPolicy};
+use quorumlock::{Builder, Credentials, Error, Redlock, RestartPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
@@ -310,11 +310,11 @@ impl Settings {
         self.builder()?.build().map_err(|error| self.failure(error))
     }
 
-    /// The nodes, in the order in which they are named.
-    pub(crate) fn targets(&self) -> Result<Vec<NodeTarget>, Failure> {
-        self.builder()?
-            .targets()
-            .map_err(|error| self.failure(error))
+    /// The nodes whose URLs can be used, in the order in which they are named.
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
+        self.urls()
+            .filter_map(|url| Endpoint::parse(url).ok())
+            .collect()
     }
 
     /// The failure, with the name of the setting as it was given: as an option, or as a variable.

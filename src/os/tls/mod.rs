@@ -13,7 +13,7 @@ mod verifier;
 
 use crate::fault::Cause;
 use crate::fault::tls_error::TlsError;
-use crate::os::stream::{NodeCause, Stream, would_block};
+use crate::os::stream::{Stream, would_block};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{
     ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption,
@@ -300,7 +300,7 @@ impl TlsSession {
         for _ in 0..MAX_READS {
             match (self.connection.reader().read(buffer), self.failure) {
                 (Err(error), Some(cause)) if would_block(&error) => {
-                    return Err(NodeCause(cause).into());
+                    return Err(io::Error::other(cause));
                 }
                 (Err(error), None) if would_block(&error) => {}
                 (read, _) => {

@@ -18,7 +18,7 @@ mod trial;
 
 use crate::bench::random_name;
 use crate::connection::Connection;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
@@ -70,7 +70,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         policy: deployment.settings.restart_policy(),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
-        let nodes = deployment.each(|target| node::examine(target, &plan));
+        let nodes = at_once(deployment.nodes(), |node| node::examine(&node, &plan));
         (
             nodes,
             trial::run(&deployment, &plan.name, plan.node_timeout),
@@ -133,9 +133,9 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
 /// What names of locks begin with, by the access control list of the node that shows the narrowest
 /// one.
 fn own_names(deployment: &Deployment) -> Option<String> {
-    let asked = deployment.each(|target| {
-        let user = user(target.endpoint());
-        Connection::open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
+    let asked = at_once(deployment.nodes(), |node| {
+        let user = user(node.endpoint);
+        Connection::open(&node).and_then(|mut connection| rights::own_names(&mut connection, user))
     });
     asked
         .into_iter()

@@ -5,15 +5,15 @@ use super::findings::Finding;
 use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
 use super::server::{Declared, Server};
-use crate::connection::{Connection, Step, Trouble};
+use crate::connection::{Connection, Node, Step, Trouble};
 use crate::json::{self, Object};
 use crate::times::Times;
 use crate::{protection, report};
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
-use quorumlock::protocol::endpoint::Endpoint;
-use quorumlock::{Cause, Credentials, NodeState, NodeStatus, NodeTarget, RestartPolicy};
-use std::net::SocketAddr;
+use quorumlock::protocol::endpoint::{Address, Endpoint};
+use quorumlock::{Cause, Credentials, NodeState, NodeStatus, RestartPolicy};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// How many round trips are measured, unless the node is so far away that they take longer than
@@ -59,14 +59,15 @@ fn timeouts(status: &NodeStatus) -> u64 {
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
-pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
-    let endpoint = target.endpoint();
+pub(super) fn examine(node: &Node<'_>, plan: &Plan) -> Examination {
+    let endpoint = node.endpoint;
+    let opened = Connection::open(node);
     let mut node = Examination {
         address: endpoint.to_string(),
-        sockets: target.addresses(),
+        sockets: sockets(endpoint),
         ..Examination::default()
     };
-    let examined = Connection::open(target).and_then(|mut connection| {
+    let examined = opened.and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
             node.look_at_rights(&mut connection, endpoint, plan)?;
@@ -78,6 +79,16 @@ pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
         node.findings.push(unreachable(&trouble));
     }
     node
+}
+
+/// Where the name of the node leads to; nothing for a Unix domain socket, or if it is unknown.
+fn sockets(endpoint: &Endpoint) -> Vec<SocketAddr> {
+    match endpoint.address() {
+        Address::Tcp(host, port) => (host.as_str(), *port)
+            .to_socket_addrs()
+            .map_or_else(|_| Vec::new(), Iterator::collect),
+        Address::Unix(_) => Vec::new(),
+    }
 }
 
 fn unreachable(trouble: &Trouble) -> Finding {
