@@ -190,8 +190,12 @@ impl PermitNode<'_> {
                     format!(" {} {} {slot}", self.name_of(by), self.name_of(whose)),
                 ))
             }
-            What::Restarted => {
-                self.keys.clear();
+            What::Restarted { ref keys, .. } => {
+                let slot = |attempt: usize| world.attempts[attempt].slot;
+                self.keys = keys
+                    .iter()
+                    .map(|&(attempt, ends)| (slot(attempt), (attempt, ends)))
+                    .collect();
                 self.born = step.at as i64;
                 Some(("loses", String::new()))
             }
@@ -582,7 +586,7 @@ pub(crate) fn messages(world: &World, replay: &mut Replay) {
         let mut told = ToldNode::new(world, node);
         let steps = &world.steps[from..to];
         let is_exception = |step: &Step| match step.what {
-            What::Restarted => true,
+            What::Restarted { .. } => true,
             What::Extended(granted) => is_shared && !granted.is_write,
             _ => false,
         };

@@ -3,7 +3,6 @@
 
 use crate::smt::{Replay, real};
 use crate::world::{Granted, Step, What, World};
-use std::collections::BTreeSet;
 
 /// What a node has promised the holder.
 #[derive(Clone, Copy, PartialEq)]
@@ -69,19 +68,20 @@ impl Node {
 }
 
 /// One node and two programs.
-pub(crate) struct Pair<'w> {
-    pub(crate) world: &'w World,
-    pub(crate) node: usize,
-    pub(crate) slot: usize,
-    pub(crate) holder: usize,
-    pub(crate) rival: usize,
+struct Pair<'w> {
+    world: &'w World,
+    node: usize,
+    holder: usize,
+    rival: usize,
+    from: usize,
+    to: usize,
     /// Whether a round that is won extends the promise; otherwise the one before is followed on.
-    pub(crate) follows_extensions: bool,
+    follows_extensions: bool,
 }
 
 impl Pair<'_> {
-    /// Replays the steps of the node.
-    pub(crate) fn replay(&self, replay: &mut Replay) {
+    /// Replays the steps of the node between these.
+    fn replay(&self, replay: &mut Replay) {
         let mut state = Node {
             now: 0,
             present: 1,
@@ -95,9 +95,15 @@ impl Pair<'_> {
             is_asked: false,
             vote: None,
         };
+        for step in &self.world.steps[..self.from] {
+            state.now = step.at;
+            self.apply(step, &mut state);
+        }
         let mut name = replay.state("Node", &state.text());
-        replay.check(&format!("(begins {name})"), "the beginning");
-        for step in &self.world.steps {
+        if self.from == 0 {
+            replay.check(&format!("(begins {name})"), "the beginning");
+        }
+        for step in &self.world.steps[self.from..self.to] {
             let mut passed = state.clone();
             passed.now = step.at;
             let mut next = passed.clone();
@@ -146,13 +152,11 @@ impl Pair<'_> {
             return None;
         }
         match &step.what {
-            What::Granted(granted) | What::Extended(granted)
-                if world.attempts[granted.attempt].slot == self.slot =>
-            {
+            What::Granted(granted) | What::Extended(granted) => {
                 let is_new = matches!(step.what, What::Granted(_));
                 Some(self.granted(granted, is_new, step.at, state))
             }
-            &What::Deleted { whose, .. } if world.attempts[whose].slot == self.slot => {
+            What::Deleted { .. } => {
                 let owner = state.owner;
                 state.owner = "free";
                 state.ends = step.at;
@@ -162,12 +166,14 @@ impl Pair<'_> {
                     "others-are-released"
                 })
             }
-            What::Restarted => {
+            What::Restarted { note, keys } => {
                 state.present += 1;
                 state.born = step.at;
-                state.owner = "free";
-                state.ends = step.at;
-                state.note = None;
+                let key = keys.first();
+                state.owner = key.map_or("free", |&(attempt, _)| self.owner(attempt));
+                state.ends = key.map_or(step.at, |&(_, ends)| ends);
+                state.note = *note;
+                state.is_present = false;
                 state.promise = state.promise.filter(|promise| promise.counts);
                 if let Some(promise) = &mut state.promise {
                     promise.is_lost = true;
@@ -188,6 +194,7 @@ impl Pair<'_> {
                 written,
             } => {
                 state.note = Some((is_founder, written));
+                state.is_present = true;
                 if let Some(promise) = &mut state.promise {
                     promise.counts |= !promise.is_lost && self.will_count(promise.round);
                 }
@@ -199,9 +206,6 @@ impl Pair<'_> {
             }
             &What::Counted(round) => {
                 let attempt = world.rounds[round].attempt;
-                if world.attempts[attempt].slot != self.slot {
-                    return None;
-                }
                 let is_promised = state.promise.is_some_and(|promise| promise.round == round);
                 if is_promised {
                     return Some("counts");
@@ -217,9 +221,10 @@ impl Pair<'_> {
         let world = self.world;
         let program = world.attempts[granted.attempt].program;
         let round = &world.rounds[granted.round];
+        let is_noted = state.note.is_some() && state.is_present;
         state.ends = granted.ends;
+        state.owner = self.owner(granted.attempt);
         if program == self.holder {
-            state.owner = "holder";
             // What runs when the attempt is over promises nothing.
             let is_over = world.attempts[granted.attempt]
                 .gave_up
@@ -233,7 +238,7 @@ impl Pair<'_> {
                 granted: at,
                 begun: round.until - round.lasts,
                 lasts: round.lasts,
-                counts: self.will_count(granted.round) && state.note.is_some(),
+                counts: self.will_count(granted.round) && is_noted,
                 is_lost: false,
             });
             state.is_asked = false;
@@ -241,13 +246,19 @@ impl Pair<'_> {
             return "holder-is-granted";
         }
         if program == self.rival {
-            state.owner = "rival";
             state.is_asked = true;
             state.vote = state.look;
             return "rival-is-granted";
         }
-        state.owner = "third";
         "third-is-granted"
+    }
+
+    fn owner(&self, attempt: usize) -> &'static str {
+        match self.world.attempts[attempt].program {
+            program if program == self.holder => "holder",
+            program if program == self.rival => "rival",
+            _ => "third",
+        }
     }
 
     /// Whether the program counts the node's grant in this round.
@@ -256,37 +267,38 @@ impl Pair<'_> {
     }
 }
 
-/// Replays `wait.smt2` for some pairs of programs that had the lock.
+/// Replays `wait.smt2`, for each program as the rival of one before it or behind it.
 pub(crate) fn wait(world: &World, replay: &mut Replay) {
     replay.add("(push)");
     replay.add(&format!(
         "(assert (and (not strict) (= longest {})))",
         real(world.longest() as i64)
     ));
-    let node = world.rounds.len() % world.nodes.len();
-    for pair in 0..3 {
-        let programs: BTreeSet<usize> = world
-            .attempts
-            .iter()
-            .map(|attempt| attempt.program)
-            .collect();
-        let programs: Vec<usize> = programs.into_iter().collect();
-        let holder = programs[pair % programs.len()];
-        for &rival in &programs {
-            let is_near = rival.abs_diff(holder) < 4 && rival != holder;
-            if is_near {
-                let follows_extensions = pair % 2 == 0;
-                let slot = 0;
-                Pair {
-                    world,
-                    node,
-                    slot,
-                    holder,
-                    rival,
-                    follows_extensions,
-                }
-                .replay(replay);
+    for rival in 1..=world.lives {
+        let is_of = |step: &Step| match step.what {
+            What::Looked { program, .. } => program == rival,
+            What::Begun(attempt) | What::GaveUp(attempt) => {
+                world.attempts[attempt].program == rival
             }
+            _ => false,
+        };
+        let from = world.steps.iter().position(is_of);
+        let to = world.steps.iter().rposition(is_of);
+        let (Some(from), Some(to)) = (from, to) else {
+            continue;
+        };
+        for node in 0..world.nodes.len() {
+            let pair = Pair {
+                world,
+                node,
+                holder: if rival > 1 { rival - 1 } else { 2 },
+                rival,
+                // The steps of the program that began first are from the beginning of the world.
+                from: if rival <= 3 { 0 } else { from },
+                to,
+                follows_extensions: (rival + node) % 2 == 0,
+            };
+            pair.replay(replay);
         }
     }
     replay.add("(pop)");

@@ -4,7 +4,7 @@
 //! The library's engine does the same with sockets and threads: which votes wait until a node is
 //! judged is simpler here. A vote counts, or is a fault, as it is read.
 
-use crate::world::{Asks, EPOCH, MAX_TTL, Operation, What, World};
+use crate::world::{Asks, EPOCH, Lock, MAX_TTL, Operation, What, World};
 use quorumlock::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use quorumlock::algorithm::backoff::Backoff;
 use quorumlock::algorithm::fence::{Agreement, Fences, FencingToken};
@@ -36,6 +36,8 @@ pub(crate) struct Program {
     /// No other one has this number.
     pub(crate) life: usize,
     pub(crate) rate: u64,
+    /// By how much its wall clock is behind, for the numbers that it asks for.
+    behind: u64,
     pub(crate) wakes_at: u64,
     pub(crate) links: Vec<crate::world::Link>,
     pub(crate) activity: Activity,
@@ -102,6 +104,7 @@ impl Program {
         Program {
             life,
             rate,
+            behind: life as u64 % 2 * 1_000_000,
             wakes_at,
             links: (0..nodes).map(|_| crate::world::Link::default()).collect(),
             activity: Activity::Idle,
@@ -274,8 +277,9 @@ impl World {
             let round = QueueRound::new(queue.ticket, latest_ticket(wall));
             queue_round = Some(Box::new(round.by_command(request.by_command)));
         }
-        let is_plain = queue_round.is_none() && self.entry_kind(call.is_read).has_one_holder();
-        let verb = if request.by_command || is_plain {
+        // Readers and writers always ask in their turn.
+        let is_first = queue_round.is_none() && self.lock != Lock::ReadWrite;
+        let verb = if request.by_command || is_first {
             Verb::Acquire { ttl_millis }
         } else {
             Verb::Take {
@@ -284,7 +288,7 @@ impl World {
             }
         };
         let asks = Asks::Acquire;
-        let fence = FencingToken::saturating(wall);
+        let fence = FencingToken::saturating(wall - self.programs[index].behind);
         let reached = self.ask(
             index,
             Question {

@@ -45,6 +45,8 @@ pub(crate) enum Lock {
 /// A node.
 pub(crate) struct Node {
     store: Store,
+    /// What it may come back with: as it was at some time.
+    snapshot: Option<Store>,
     /// The id of its process.
     name: String,
     rate: u64,
@@ -128,7 +130,12 @@ pub(crate) enum What {
         by: usize,
         whose: usize,
     },
-    Restarted,
+    /// It has other data: what it remembers of an earlier incarnation, and these keys, by their
+    /// attempts and ends.
+    Restarted {
+        note: Option<(bool, u64)>,
+        keys: Vec<(usize, u64)>,
+    },
     /// A program has looked at the node: from when on it counts by that, if it does.
     Looked {
         program: usize,
@@ -208,7 +215,13 @@ impl World {
             let name = world.run_id();
             let store = Store::new(ServerKind::Redis, name.clone(), EPOCH);
             let rate = world.rate();
-            world.nodes.push(Node { store, name, rate });
+            let snapshot = None;
+            world.nodes.push(Node {
+                store,
+                snapshot,
+                name,
+                rate,
+            });
         }
         for _ in 0..3 {
             let program = world.program();
@@ -258,7 +271,10 @@ impl World {
                 self.give_up(index);
                 self.programs[index] = self.program();
             }
-            2 => self.disconnect(index, node),
+            2 => {
+                self.disconnect(index, node);
+                self.nodes[node].snapshot = Some(self.nodes[node].store.clone());
+            }
             3 | 4 => self.damage(node),
             _ => self.forge(index),
         }
@@ -313,11 +329,20 @@ impl World {
         }
         let run_id = self.run_id();
         let at = self.node_clock(node);
+        let has_snapshot = self.random.once_in(2);
         let lost = &mut self.nodes[node];
         lost.store.clear();
+        if let (true, Some(snapshot)) = (has_snapshot, &lost.snapshot) {
+            lost.store.copy_keys(snapshot);
+        }
         lost.store.restart(run_id.clone(), at);
         lost.name = run_id;
-        self.note(node, What::Restarted);
+        let note = self.note_of(node, at).map(|note| written_note(&note));
+        let stored = self.stored(node, at).holds.into_iter();
+        let keys =
+            stored.map(|(token, deadline, _)| (self.tokens[&token], self.end(node, deadline)));
+        let keys = keys.collect();
+        self.note(node, What::Restarted { note, keys });
     }
 
     pub(crate) fn disconnect(&mut self, index: usize, node: usize) {
@@ -441,12 +466,11 @@ impl World {
     fn looked(&mut self, index: usize, node: usize, at: u64, before: Option<String>) {
         let after = self.note_of(node, at);
         if let (true, Some(after)) = (before != after, &after) {
-            let words: Vec<&str> = after.split(' ').collect();
-            let written = words[3].parse::<u64>().expect("a time") - EPOCH * 1000;
+            let (is_founder, written) = written_note(after);
             self.note(
                 node,
                 What::Noted {
-                    is_founder: words[1] == "f",
+                    is_founder,
                     written,
                 },
             );
@@ -489,15 +513,18 @@ impl World {
                     self.rounds[operation.round].granted[node] = Some(self.now);
                     self.note(node, What::Granted(granted));
                 }
+                Some((_, other, _)) if attempt != by => {
+                    assert_eq!(other, deadline, "the hold of another attempt");
+                }
                 Some((_, other, mode)) if (other, mode) != (deadline, is_write) => {
                     self.rounds[operation.round].granted[node] = Some(self.now);
                     self.note(node, What::Extended(granted));
                 }
-                Some(_) if attempt == by && operation.asks == Asks::Extend => {
+                Some(_) if operation.asks == Asks::Extend => {
                     self.rounds[operation.round].granted[node] = Some(self.now);
                     self.note(node, What::Extended(granted));
                 }
-                Some(_) if attempt == by && operation.asks == Asks::Raise => {
+                Some(_) if operation.asks == Asks::Raise => {
                     let fence = after.fence;
                     self.note(node, What::Raised { attempt: by, fence });
                 }
@@ -693,4 +720,11 @@ impl World {
     pub(crate) fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(NodeId::new)
     }
+}
+
+/// Whether a note is of a founder, and when it was written.
+fn written_note(note: &str) -> (bool, u64) {
+    let words: Vec<&str> = note.split(' ').collect();
+    let written = words[3].parse::<u64>().expect("a time");
+    (words[1] == "f", written - EPOCH * 1000)
 }
