@@ -122,6 +122,27 @@ pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {
     mutex.try_lock().expect_err("too few nodes answer")
 }
 
+/// Sends one command that the server is to accept.
+#[track_caller]
+pub(crate) fn ok(server: &Server, words: &[&str]) {
+    let answer = server.command(words).unwrap();
+    assert_eq!(answer, Answer::Text("OK".into()), "{words:?}");
+}
+
+/// A user with these rights and no others, and the URL with which to log in.
+#[track_caller]
+pub(crate) fn user(server: &Server, rights: &[&str]) -> String {
+    let words = ["ACL", "SETUSER", "locker", "reset", "on", ">secret"];
+    ok(server, &[&words, rights].concat());
+    format!("redis://locker:secret@{}", server.address())
+}
+
+/// The time of day, in microseconds, as servers tell it.
+pub(crate) fn micros() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_micros() as u64
+}
+
 /// The value of a key, if it is there.
 pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
     match server.command(&["GET", key]).unwrap() {

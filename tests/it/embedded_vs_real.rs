@@ -13,7 +13,8 @@ mod requests;
 mod sequence;
 
 use crate::clients::address_of;
-use crate::support::server::{Server, binaries};
+use crate::support::server::Server;
+use crate::support::versions::servers;
 use quorumlock::Phase;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::protocol::command;
@@ -90,9 +91,11 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
     }
 }
 
-/// The text of a score that versions write with 17 digits or with few, as 0.1, or as 0 or -0.
+/// The text of a score that versions write in several ways: 0.1 with 17 digits, 1e17 without, zero
+/// as -0.
 fn score_in_short(line: &str) -> Option<String> {
-    let is_score = line == "0" || line == "-0" || line.len() < 30 && line.contains(['.', 'e']);
+    let is_long = line.len() > 16 || line.contains(['.', 'e']);
+    let is_score = line == "0" || line == "-0" || line.len() < 30 && is_long;
     let score = line.parse::<f64>().ok().filter(|_| is_score)?;
     Some(format!("{:e}", score + 0.0))
 }
@@ -139,11 +142,7 @@ fn flavour(server: &Server) -> Option<ServerKind> {
 
 /// A real server and the embedded node in its guise, for every server at hand that has one.
 pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
-    let servers = binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary).start().unwrap());
-    servers.filter_map(|server| {
+    servers().into_iter().filter_map(|server| {
         let flavour = flavour(&server)?;
         Some((
             server,

@@ -7,7 +7,7 @@
 
 use crate::clients::{
     LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good,
-    left, long_lock, take, value,
+    left, long_lock, ok, take, value,
 };
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
@@ -84,10 +84,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
             match fate {
                 Fate::Ours => {}
                 Fate::Gone => assert_eq!(server.command(&["DEL", KEY]).unwrap(), Answer::Number(1)),
-                Fate::Taken => assert_eq!(
-                    server.command(&["SET", KEY, OTHER]).unwrap(),
-                    Answer::Text("OK".into())
-                ),
+                Fate::Taken => ok(server, &["SET", KEY, OTHER]),
             }
         }
         let ours = fates.iter().filter(|fate| **fate == Fate::Ours).count();
@@ -424,12 +421,7 @@ fn a_full_memory_prevents_neither_extension_nor_release() {
     let client = client(&servers);
     let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {
-        assert_eq!(
-            server
-                .command(&["CONFIG", "SET", "maxmemory", "1"])
-                .unwrap(),
-            Answer::Text("OK".into())
-        );
+        ok(server, &["CONFIG", "SET", "maxmemory", "1"]);
     }
     let error = failure(&long_lock(&client, "another"));
     assert!(

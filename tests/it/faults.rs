@@ -3,7 +3,7 @@
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good,
-    long_lock, promptly, promptly_from, short_timeout_client_of, take,
+    long_lock, ok, promptly, promptly_from, short_timeout_client_of, take,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::capable::has_users;
@@ -312,5 +312,5 @@ fn allow(server: &Server, user: &str, rights: &[&str]) {
     let password = format!(">{SECRET}");
     let mut words = vec!["ACL", "SETUSER", user, "reset", "on", &password];
     words.extend(rights);
-    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+    ok(server, &words);
 }

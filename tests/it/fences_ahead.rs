@@ -2,7 +2,7 @@
 //! number of the others.
 
 use crate::clients::{
-    SOON, address_of, causes, client, client_of, failure, long_lock, take, value,
+    SOON, address_of, causes, client, client_of, failure, long_lock, micros, ok, take, value,
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
@@ -11,25 +11,15 @@ use crate::support::server::{Answer, Server};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::protocol::kinds;
 use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, ReleaseOutcome};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 const KEY: &str = "quorumlock-fence:k";
 /// 2⁵³ − 2, released.
 const ABSURD: &str = "9007199254740990 0 ";
 const HOUR: u64 = 3_600_000_000;
 
-fn micros() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_micros() as u64
-}
-
 fn set(server: &Server, text: &str) {
-    assert_eq!(
-        server.command(&["SET", KEY, text]).unwrap(),
-        Answer::Text("OK".into())
-    );
+    ok(server, &["SET", KEY, text]);
 }
 
 #[test]

@@ -10,26 +10,20 @@
 mod nodes;
 mod scripts;
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, left, long_lock, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, left, long_lock, micros, ok, take, value,
+};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::Server;
+use crate::support::versions::servers;
 use quorumlock::kind::Fenced;
 use quorumlock::{ErrorKind, ExtendOutcome, FencingToken, Lease, ReleaseOutcome, Watchdog};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const KEY: &str = "quorumlock-fence:k";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const SHORT: Duration = Duration::from_millis(150);
-
-/// One server of each kind at hand.
-fn servers() -> Vec<Server> {
-    binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary).start().unwrap())
-        .collect()
-}
 
 /// Fence, deadline and owner, as a node has them.
 fn fields(server: &Server) -> (u64, u64, String) {
@@ -42,18 +36,8 @@ fn fields(server: &Server) -> (u64, u64, String) {
     )
 }
 
-fn micros() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_micros() as u64
-}
-
 fn set(server: &Server, text: &str) {
-    assert_eq!(
-        server.command(&["SET", KEY, text]).unwrap(),
-        Answer::Text("OK".into())
-    );
+    ok(server, &["SET", KEY, text]);
 }
 
 fn scripts_run(server: &Server) -> u64 {

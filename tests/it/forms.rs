@@ -3,19 +3,12 @@
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
-use crate::clients::{calls, causes, client, client_of, gone_for_good, long_lock, take};
+use crate::clients::{calls, causes, client, client_of, gone_for_good, long_lock, take, user};
 use crate::support::capable::with_users;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::{servers, servers_with};
 use quorumlock::protocol::kinds;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
-
-fn servers() -> Vec<Server> {
-    binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary).start().unwrap())
-        .collect()
-}
 
 fn releases(server: &Server) -> Vec<(&'static str, u64)> {
     ["eval", "evalsha"]
@@ -126,27 +119,13 @@ fn a_user_that_may_not_run_scripts_takes_a_lock_and_is_told_that_it_cannot_relea
             [(server.address(), Phase::Reply, Cause::NoScripts)]
         );
     }
-    for binary in binaries().unwrap() {
-        let server = Server::plan()
-            .binary(&binary)
-            .arguments(&["--rename-command", "EVAL", ""])
-            .start()
-            .unwrap();
+    for server in servers_with(&["--rename-command", "EVAL", ""]) {
         let error = take(&long_lock(&client([&server]), "k"))
             .unlock()
             .unwrap_err();
         assert_eq!(
             causes(&error),
-            [(server.address(), Phase::Reply, Cause::NoScripts)],
-            "{binary:?}"
+            [(server.address(), Phase::Reply, Cause::NoScripts)]
         );
     }
-}
-
-/// A user with these rights and no others, and the URL with which to log in.
-fn user(server: &Server, rights: &[&str]) -> String {
-    let mut words = vec!["ACL", "SETUSER", "locker", "reset", "on", ">secret"];
-    words.extend(rights);
-    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
-    format!("redis://locker:secret@{}", server.address())
 }

@@ -3,12 +3,12 @@
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
-use crate::clients::{SOON, builder, client_of, failure, long_lock, take};
+use crate::clients::{SOON, builder, client_of, failure, long_lock, ok, take};
 use crate::faults::keeps_secrets;
 use crate::support::capable::{has_users, knows_users};
 use crate::support::fake::{Act, Event, Fake, is, say};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, free_port};
+use crate::support::server::{Server, free_port};
 use quorumlock::Redlock;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn what_a_user_may_not_do_is_named() {
     let server = Server::start().unwrap();
     let allow = |user: &str, rights: &[&str]| {
         let words = [&["ACL", "SETUSER", user, "reset", "on", ">hunter2"], rights].concat();
-        assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+        ok(&server, &words);
         format!("redis://{user}:{SECRET}@{}", server.address())
     };
     let address = server.address();

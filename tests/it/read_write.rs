@@ -17,8 +17,9 @@ mod waiting;
 use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, gone_for_good, value};
 use crate::support::process::eventually;
 use crate::support::queues;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
 use crate::support::sides::Sides;
+use crate::support::versions::servers;
 use quorumlock::kind::{Read, Write};
 use quorumlock::protocol::kinds;
 use quorumlock::{
@@ -96,15 +97,6 @@ fn is_marked(server: &Server) -> bool {
 fn ask(server: &Server, words: &[&str]) -> Answer {
     let words = [&["EVAL", kinds::read_write::SCRIPT.text, "1", KEY], words].concat();
     server.command(&words).unwrap()
-}
-
-/// One server of each kind at hand.
-fn servers() -> Vec<Server> {
-    binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary).start().unwrap())
-        .collect()
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! versions. Here the causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS`
 //! names further servers, separated by colons.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, take};
+use crate::clients::{SOON, builder, causes, client, client_of, failure, ok, take, user};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Plan, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::{servers_with, shown};
 use quorumlock::ServerError;
 use quorumlock::kind::Any;
 use quorumlock::{
@@ -19,40 +20,13 @@ const KEY: &str = "k";
 /// Longer than a test lasts.
 const TTL: Duration = Duration::from_secs(50);
 
-/// One server of each kind at hand, started with these arguments. Lua is what all of them have.
-fn servers(arguments: &[&str]) -> impl Iterator<Item = Server> {
-    let plans = binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary));
-    plans
-        .map(|plan: Plan| plan.arguments(arguments).start().unwrap())
-        .collect::<Vec<_>>()
-        .into_iter()
-}
-
 fn mutex(client: &Redlock) -> Mutex {
     client.mutex(KEY).ttl(TTL)
-}
-
-#[track_caller]
-fn ok(server: &Server, words: &[&str]) {
-    assert_eq!(
-        server.command(words).unwrap(),
-        Answer::Text("OK".into()),
-        "{words:?}"
-    );
 }
 
 /// Whether the server knows a command.
 fn knows(server: &Server, words: &[&str]) -> bool {
     !matches!(server.command(words).unwrap(), Answer::Error(_))
-}
-
-fn shown(server: &Server) -> String {
-    ["redis_version", "valkey_version"]
-        .map(|field| server.info(field).unwrap())
-        .join(" ")
 }
 
 /// The cause at the one node for which an extension was not won, or that it was.
@@ -67,27 +41,14 @@ fn extend(guard: &mut MutexGuard) -> Option<Cause> {
 
 /// Logs in as a user with all rights but one. None where there are no rights by user.
 fn without(server: &Server, command: &str) -> Option<Redlock> {
-    let user = [
-        "ACL",
-        "SETUSER",
-        "locker",
-        "reset",
-        "on",
-        ">secret",
-        "~*",
-        "+@all",
-        &format!("-{command}"),
-    ];
     let has_rights = knows(server, &["ACL", "WHOAMI"]);
-    has_rights.then(|| {
-        ok(server, &user);
-        client_of([format!("redis://locker:secret@{}", server.address())])
-    })
+    let rights = ["~*", "+@all", &format!("-{command}")];
+    has_rights.then(|| client_of([user(server, &rights)]))
 }
 
 #[test]
 fn an_extension_whose_script_is_denied_a_command_says_so() {
-    for server in servers(&[]) {
+    for server in servers_with(&[]) {
         for command in ["pexpire", "get"] {
             let Some(client) = without(&server, command) else {
                 continue;
@@ -107,7 +68,7 @@ fn an_extension_whose_script_is_denied_a_command_says_so() {
 
 #[test]
 fn a_release_whose_script_is_denied_a_command_says_so() {
-    for server in servers(&[]) {
+    for server in servers_with(&[]) {
         let Some(client) = without(&server, "del") else {
             continue;
         };
@@ -120,7 +81,7 @@ fn a_release_whose_script_is_denied_a_command_says_so() {
 
 #[test]
 fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
-    for server in servers(&["--rename-command", "PEXPIRE", ""]) {
+    for server in servers_with(&["--rename-command", "PEXPIRE", ""]) {
         let mut guard = take(&mutex(&client([&server])));
         assert_eq!(
             extend(&mut guard),
@@ -134,7 +95,7 @@ fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
 
 #[test]
 fn a_list_under_the_key_is_not_our_token() {
-    for server in servers(&[]) {
+    for server in servers_with(&[]) {
         let guard = take(&mutex(&client([&server])));
         server.command(&["DEL", KEY]).unwrap();
         server.command(&["LPUSH", KEY, "x"]).unwrap();
@@ -152,7 +113,7 @@ fn a_list_under_the_key_is_not_our_token() {
 fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_quarantine_afterwards()
  {
     let max_ttl = Duration::from_secs(3);
-    for server in servers(&[]) {
+    for server in servers_with(&[]) {
         let client = builder([&server])
             .ttl(max_ttl)
             .max_ttl(max_ttl)
@@ -180,7 +141,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
 
 #[test]
 fn what_a_script_is_refused_for_has_its_name() {
-    for server in servers(&[]) {
+    for server in servers_with(&[]) {
         let client = client([&server]);
         let cause = |guard: MutexGuard<Any>| causes(&guard.unlock().unwrap_err())[0].2;
         let mut plain = take(&mutex(&client));

@@ -2,7 +2,8 @@
 
 use crate::clients::{LONG_TTL, SOON, builder, client, left, long_lock, take, value};
 use crate::support::process::eventually;
-use crate::support::server::{Server, binaries};
+use crate::support::server::Server;
+use crate::support::versions::threes;
 use quorumlock::kind::Any;
 use quorumlock::{ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::Barrier;
@@ -38,10 +39,7 @@ fn stands(client: &Redlock, key: &str) -> Option<Duration> {
 
 #[test]
 fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
-    for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect();
+    for servers in threes() {
         let (client, other) = (client(&servers), client(&servers));
         for (mutex, key) in kinds(&client) {
             for is_dropped in [false, true] {
@@ -73,10 +71,7 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
 #[test]
 fn readers_and_writers_keep_their_entries_as_well() {
     const KEY: &str = "quorumlock-rw:k";
-    for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect();
+    for servers in threes() {
         let (client, other) = (client(&servers), client(&servers));
         let writer = client.write_mutex("k").ttl(LONG_TTL).min_hold(D);
         let kinds = [

@@ -3,9 +3,10 @@
 //! describes them.
 
 use super::deployment::{Deployment, Ended, run, says};
+use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -161,10 +162,7 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     let deployment = known(3);
     // All keys but the node's own.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
-    assert_eq!(
-        deployment.servers[2].command(&user).unwrap(),
-        Answer::Text("OK".into())
-    );
+    ok(&deployment.servers[2], &user);
     says(&deployment, &["nodes"], 0, &[&format!(", {NOTHING_TOLD}")]);
     let address = deployment.servers[2].address();
     let weaker = format!(

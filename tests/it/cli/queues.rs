@@ -1,7 +1,7 @@
 //! The queues of those that wait, as `show`, `ls`, `scan` and `break` see them.
 
 use super::deployment::{Deployment, run};
-use crate::clients::{LONG_TTL, SOON, client};
+use crate::clients::{LONG_TTL, SOON, client, ok};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
@@ -45,10 +45,7 @@ fn enters(deployment: &Deployment, nodes: &[usize], key: &str, member: &str, sco
 
 fn set(deployment: &Deployment, key: &str, value: &str) {
     for server in &deployment.servers {
-        assert_eq!(
-            server.command(&["SET", key, value, "PX", "50000"]).unwrap(),
-            Answer::Text("OK".into())
-        );
+        ok(server, &["SET", key, value, "PX", "50000"]);
     }
 }
 

@@ -2,8 +2,9 @@
 //! with it.
 
 use super::deployment::{Deployment, Ended, run};
+use crate::clients::ok;
 use crate::support::capable::has_users;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -45,8 +46,7 @@ impl Users {
             more,
         ]
         .concat();
-        let set =
-            |server: &Server| assert_eq!(server.command(&set).unwrap(), Answer::Text("OK".into()));
+        let set = |server: &Server| ok(server, &set);
         self.0.servers.iter().for_each(set);
     }
 

@@ -3,7 +3,7 @@
 use super::requests::{LONG, token};
 use super::{Raw, pairs, without_remaining};
 use crate::clients::address_of;
-use crate::support::server::{Server, binaries};
+use crate::support::versions::servers;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::kinds::plain::EXTEND;
 use quorumlock::protocol::kinds::{fenced, plain};
@@ -100,8 +100,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
 
 #[test]
 fn what_is_no_string_is_not_ours() {
-    for binary in binaries().unwrap() {
-        let server = Server::plan().binary(binary).start().unwrap();
+    for server in servers() {
         let mut real = Raw::connect(&server.address());
         assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
         let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);

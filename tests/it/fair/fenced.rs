@@ -3,7 +3,7 @@
 use super::faults::in_time;
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays, order_of};
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, failure, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, failure, long_lock, ok, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::queues::{count, has_entries};
@@ -389,7 +389,7 @@ fn a_user_needs_the_rights_that_are_listed() {
         "ACL SETUSER locker reset resetchannels on >secret ~quorumlock-*:k &quorumlock:* {rights}"
     );
     let words: Vec<&str> = user.split(' ').chain(["+@connection"]).collect();
-    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+    ok(&server, &words);
     let url = format!("redis://locker:secret@{}", server.address());
     let [one, other] = [(), ()].map(|()| Redlock::builder().node(&url).build().unwrap());
     let held = take(&fair(&one));

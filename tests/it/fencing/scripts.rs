@@ -3,12 +3,13 @@
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
-    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, value,
+    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, user, value,
 };
 use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::servers_with;
 use quorumlock::protocol::kinds;
 use quorumlock::{Cause, ErrorKind, ExtendOutcome, FencingToken, Phase, Redlock, ReleaseOutcome};
 use std::thread;
@@ -77,25 +78,9 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// A user with these rights and no others, and the URL with which to log in.
-fn user(server: &Server, rights: &[&str]) -> String {
-    let words = [
-        &["ACL", "SETUSER", "locker", "reset", "on", ">secret"],
-        rights,
-    ]
-    .concat();
-    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
-    format!("redis://locker:secret@{}", server.address())
-}
-
 #[test]
 fn nodes_without_scripts_say_so() {
-    for binary in binaries().unwrap() {
-        let server = Server::plan()
-            .binary(binary)
-            .arguments(&["--rename-command", "EVAL", ""])
-            .start()
-            .unwrap();
+    for server in servers_with(&["--rename-command", "EVAL", ""]) {
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..2 {
             let error = failure(&mutex);

@@ -1,9 +1,10 @@
 //! The label in the value of a fenced lock: every script accepts it, and each keeps it but for an
 //! acquisition.
 
-use crate::clients::{SOON, address_of, client_of, long_lock, take, value};
+use crate::clients::{SOON, address_of, client_of, long_lock, ok, take, value};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::servers;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::protocol::kinds;
 use quorumlock::{ExtendOutcome, ReleaseOutcome};
@@ -51,14 +52,6 @@ fn holder(server: &Server) -> String {
         .nth(2)
         .unwrap()
         .to_owned()
-}
-
-fn servers() -> Vec<Server> {
-    binaries()
-        .unwrap()
-        .into_iter()
-        .map(|binary| Server::plan().binary(binary).start().unwrap())
-        .collect()
 }
 
 /// Two clients in turn, each with its text of the script and its signature: each sees what the
@@ -122,10 +115,7 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
     // lease of its own.
     for server in servers() {
         let mutex = long_lock(&client_of([server.url()]), "k").fenced();
-        assert_eq!(
-            server.command(&["SET", KEY, "5 0  host7"]).unwrap(),
-            Answer::Text("OK".into())
-        );
+        ok(&server, &["SET", KEY, "5 0  host7"]);
         let guard = take(&mutex);
         assert_eq!(
             holder(&server).len(),
@@ -133,12 +123,7 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
             "no holder has the label of another one"
         );
         let own = value(&server, KEY).unwrap();
-        assert_eq!(
-            server
-                .command(&["SET", KEY, &format!("{own} host7")])
-                .unwrap(),
-            Answer::Text("OK".into())
-        );
+        ok(&server, &["SET", KEY, &format!("{own} host7")]);
         assert_eq!(
             guard.extend(crate::clients::LONG_TTL).unwrap(),
             ExtendOutcome::Extended

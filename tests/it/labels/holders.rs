@@ -1,9 +1,12 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, long_lock, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, client_of, long_lock, ok, take, value,
+};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::Server;
+use crate::support::versions::threes;
 use quorumlock::{Cause, ErrorKind, Holder, Redlock, host_label};
 use std::time::Duration;
 
@@ -19,10 +22,7 @@ fn everywhere(servers: &[Server], key: &str) -> bool {
 
 #[test]
 fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
-    for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect();
+    for servers in threes() {
         let holder = labelled(&servers, "billing@host7/4711");
         let reader = client(&servers);
         let addresses: Vec<_> = servers.iter().map(Server::address).collect();
@@ -203,7 +203,7 @@ fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
             rights,
         ]
         .concat();
-        assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+        ok(&server, &words);
         client_of([format!("redis://{name}:secret@{}", server.address())])
     };
     let locks = ["+set", "+eval", "+evalsha", "+del", "+info"];

@@ -6,7 +6,8 @@
 
 use crate::clients::{LONG_TTL, SOON, builder, left, long_lock, take, value};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::threes;
 use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
 
 const LABEL: &str = "billing@host7/4711";
@@ -53,10 +54,7 @@ fn labelled(servers: &[Server]) -> Redlock {
 
 #[test]
 fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
-    for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect();
+    for servers in threes() {
         let client = labelled(&servers);
         let mutex = long_lock(&client, "k");
         for (library, theirs) in [
@@ -114,10 +112,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
 
 #[test]
 fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_value() {
-    for binary in binaries().unwrap() {
-        let servers: Vec<_> = (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect();
+    for servers in threes() {
         let guard = take(&labelled(&servers).mutex("k").ttl(LONG_TTL / 2));
         assert!(eventually(SOON, || servers
             .iter()

@@ -8,9 +8,9 @@ mod nodes;
 mod scripts;
 
 use super::{KEY, can_read, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, value};
+use crate::clients::{LONG_TTL, SOON, calls, client, micros, ok, value};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use crate::support::sides::{FencedSides, Sides};
 use quorumlock::kind::{Fenced, Read, Write};
 use quorumlock::{
@@ -18,7 +18,7 @@ use quorumlock::{
     ReleaseOutcome, Wait, Watchdog,
 };
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;
@@ -37,13 +37,6 @@ fn number(mutex: &FencedSides) -> FencedRwWriteGuard {
         .expect("the lock is free")
 }
 
-fn micros() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_micros() as u64
-}
-
 /// The number that a node has, and until when it is kept.
 fn stored(server: &Server) -> Option<(u64, u64)> {
     let value = value(server, KEY)?;
@@ -59,10 +52,7 @@ fn is_free(server: &Server) -> bool {
 }
 
 fn set(server: &Server, text: &str) {
-    assert_eq!(
-        server.command(&["SET", KEY, text]).unwrap(),
-        Answer::Text("OK".into())
-    );
+    ok(server, &["SET", KEY, text]);
 }
 
 fn scripts_run(server: &Server) -> u64 {

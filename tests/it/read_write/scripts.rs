@@ -2,12 +2,13 @@
 //! or refuses.
 
 use super::{KEY, ask, can_read, can_write, entries, long, read, servers, write};
-use crate::clients::{LONG_TTL, SOON, causes, client, client_of, gone_for_good, value};
+use crate::clients::{LONG_TTL, SOON, causes, client, client_of, gone_for_good, user, value};
 use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues;
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::servers_with;
 use quorumlock::protocol::kinds;
 use quorumlock::{Cause, ExtendOutcome, Phase, ReleaseOutcome};
 use std::thread;
@@ -42,12 +43,7 @@ fn the_65th_program_finds_the_lock_held() {
 
 #[test]
 fn nodes_without_scripts_say_so() {
-    for binary in binaries().unwrap() {
-        let server = Server::plan()
-            .binary(binary)
-            .arguments(&["--rename-command", "EVAL", ""])
-            .start()
-            .unwrap();
+    for server in servers_with(&["--rename-command", "EVAL", ""]) {
         let mutex = long(&client([&server]));
         let fenced = mutex.clone().fenced().write.try_lock().map(drop);
         for error in [
@@ -64,18 +60,7 @@ fn nodes_without_scripts_say_so() {
         }
     }
     for server in with_users(servers()) {
-        let user = |rights: &[&str]| {
-            let words = [
-                &["ACL", "SETUSER", "locker", "reset", "on", ">secret"],
-                rights,
-            ]
-            .concat();
-            assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
-            long(&client_of([format!(
-                "redis://locker:secret@{}",
-                server.address()
-            )]))
-        };
+        let user = |rights: &[&str]| long(&client_of([user(&server, rights)]));
         let error = user(&["~*", "+@all", "-eval", "-evalsha"])
             .read
             .try_lock()

@@ -3,9 +3,10 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
-use crate::clients::{SOON, builder, causes, failure, take, value};
+use crate::clients::{SOON, builder, causes, failure, ok, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
+use crate::support::versions::shown;
 use quorumlock::{Builder, Cause, ExtendOutcome, NodeState, Redlock, RestartPolicy};
 use std::thread::sleep;
 use std::time::Duration;
@@ -33,21 +34,6 @@ fn pairs_with(arguments: &'static [&'static str]) -> impl Iterator<Item = [Serve
 /// The settings of a client of this server.
 fn brief(server: &Server) -> Builder {
     builder([server]).max_ttl(MAX_TTL)
-}
-
-fn shown(server: &Server) -> String {
-    ["redis_version", "valkey_version"]
-        .map(|field| server.info(field).unwrap())
-        .join(" ")
-}
-
-#[track_caller]
-fn ok(server: &Server, words: &[&str]) {
-    assert_eq!(
-        server.command(words).unwrap(),
-        Answer::Text("OK".into()),
-        "{words:?}"
-    );
 }
 
 /// Makes a server follow another one until it has its data.

@@ -8,7 +8,8 @@ use crate::clients::{
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server, binaries};
+use crate::support::server::{Answer, Server};
+use crate::support::versions::threes;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome};
 use std::thread;
@@ -16,16 +17,6 @@ use std::time::Duration;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const THEIRS: &str = "theirs";
-
-/// `QUORUMLOCK_SERVERS` names further servers, separated by colons.
-fn servers_of_each_version() -> Vec<Vec<Server>> {
-    let three = |binary| {
-        (0..3)
-            .map(|_| Server::plan().binary(&binary).start().unwrap())
-            .collect()
-    };
-    binaries().unwrap().into_iter().map(three).collect()
-}
 
 /// The bits of each node's number are the keys that another client holds there.
 fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[usize]) {
@@ -80,7 +71,7 @@ fn attempts_wherever(addresses: &[String], client: &Redlock) {
 
 #[test]
 fn whatever_is_held_on_whichever_nodes_a_quorum_of_free_ones_decides_and_nothing_is_left() {
-    for servers in servers_of_each_version() {
+    for servers in threes() {
         let addresses: Vec<String> = servers.iter().map(Server::address).collect();
         attempts_wherever(&addresses, &client(&servers));
     }
@@ -95,7 +86,7 @@ fn embedded_nodes_decide_so_and_keep_nothing_either() {
 
 #[test]
 fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_repaired() {
-    for servers in servers_of_each_version() {
+    for servers in threes() {
         // Nothing that is asked runs out of time.
         let [mine, theirs] =
             [(); 2].map(|()| builder(&servers).node_timeout(SOON).build().unwrap());

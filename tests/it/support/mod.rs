@@ -19,3 +19,4 @@ pub(crate) mod queues;
 pub(crate) mod server;
 pub(crate) mod shard;
 pub(crate) mod sides;
+pub(crate) mod versions;
