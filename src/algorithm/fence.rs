@@ -318,11 +318,12 @@ mod tests {
 
     #[test]
     fn more_than_a_day_beyond_the_floor_is_too_far_ahead() {
+        const DAY: u64 = 86_400_000_000;
         let floor = FencingToken(1_700_000_000_000_000);
         for (fence, is_ahead) in [
             (1, false),
-            (floor.0 + LEAD_LIMIT, false),
-            (floor.0 + LEAD_LIMIT + 1, true),
+            (floor.0 + DAY, false),
+            (floor.0 + DAY + 1, true),
             (FencingToken::MAX.0, true),
         ] {
             assert_eq!(FencingToken(fence).is_ahead_of(floor), is_ahead, "{fence}");

@@ -76,7 +76,7 @@ pub(crate) fn with<R>(act: impl FnOnce(&mut World) -> R) -> R {
 }
 
 /// Runs a world to its end, and returns it. `begin` is called inside it.
-pub(crate) fn run(world: World, begin: fn()) -> Box<World> {
+pub(crate) fn run(world: World, begin: impl Fn() + Send + Sync + 'static) -> Box<World> {
     let mut config = shuttle::Config::new();
     config.stack_size = 128 * 1024;
     config.max_steps = shuttle::MaxSteps::None;

@@ -41,7 +41,7 @@
 //! remember: nodes that lose what they have in any way ([`losses`]), and have their clocks set
 //! forward then. There no rule may ever be broken, but for what the design leaves open
 //! ([`memory`]). Beyond, [`literature`] must find what is known to go wrong. [`planting`] shows
-//! that the rules find planted faults.
+//! that the rules find planted faults. [`scenes`] are planned by hand, for what random plans miss.
 //!
 //! # How to use it
 //! ```text
@@ -103,6 +103,7 @@ mod random;
 mod readers;
 mod recovery;
 mod refusals;
+mod scenes;
 mod shrink;
 mod trace;
 mod waits;

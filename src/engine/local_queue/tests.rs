@@ -279,3 +279,69 @@ fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place
     queue.notify(false);
     assert_eq!(notified(), [false; 3]);
 }
+
+/// The slots of a semaphore of three permits, and their locks.
+fn three_slots() -> (Arc<slots::Slots>, Vec<LocalLock>) {
+    let semaphores = slots::Semaphores::new(crate::os::fork::ForkEpoch::current().unwrap());
+    let locks = ["s#0", "s#1", "s#2"].map(one).into();
+    (semaphores.slots(&"s".into()), locks)
+}
+
+#[test]
+fn a_slot_is_tried_by_one_thread_and_open_again_when_it_is_released_or_its_lease_has_ended() {
+    let (slots, locks) = three_slots();
+    let take = |slot, millis| slots.take(&locks, slot, lease_at(millis));
+    let open = |start, millis| slots.open_slot(&locks, start, lease_at(millis));
+    let first = take(0, 0).unwrap();
+    assert!(take(0, 0).is_none() && !slots.is_open(&locks, 0, lease_at(0)));
+    assert_eq!((open(0, 0), open(2, 0)), (Some(1), Some(2)));
+    // Refused: nothing was released.
+    drop(first);
+    assert_eq!((open(0, 0), slots.last_released(&locks)), (Some(0), None));
+    let [held, other] = [0, 2].map(|slot| take(slot, 1).unwrap());
+    held.hold();
+    locks[0].hold(held_by(1), Validity::until(lease_at(100)), clocks(1));
+    assert_eq!((open(0, 99), open(2, 99)), (Some(1), Some(1)));
+    // The lease has ended: the slot is another thread's, and the old permit opens it no more.
+    let next = take(0, 100).unwrap();
+    drop(held);
+    assert!(!slots.is_open(&locks, 0, lease_at(101)));
+    next.hold();
+    drop(next);
+    assert_eq!(slots.last_released(&locks), Some(0));
+    other.hold();
+    drop(other);
+    assert_eq!(slots.last_released(&locks), Some(2));
+    assert_eq!(slots.last_released(&locks[..1]), Some(0), "of these");
+    let kept = take(2, 102).unwrap();
+    assert_eq!(slots.last_released(&locks), Some(0), "it is tried");
+    kept.hold();
+    kept.leave();
+    assert_eq!(
+        slots.last_released(&locks),
+        Some(0),
+        "it was let go, and stays held"
+    );
+}
+
+#[test]
+fn the_head_waits_for_the_first_of_the_permits_that_its_own_threads_have() {
+    let (slots, locks) = three_slots();
+    let until = |millis| slots.all_taken_until(&locks, lease_at(millis));
+    let taken: Vec<_> = (0..3)
+        .map(|slot| slots.take(&locks, slot, lease_at(0)).unwrap())
+        .collect();
+    for (slot, end) in [300, 200, 400].into_iter().enumerate() {
+        assert_eq!(until(10), Some(lease_at(110)));
+        taken[slot].hold();
+        let hold = held_by(slot as u8 + 1);
+        locks[slot].hold(hold, Validity::until(lease_at(end)), clocks(0));
+    }
+    assert_eq!(until(10), Some(lease_at(200)));
+    assert_eq!(until(200), None, "a lease has ended");
+    let ticket = slots.join(clocks(20)).0;
+    let channel = ticket.notifications();
+    drop(taken);
+    assert!(channel.try_recv().is_ok());
+    assert_eq!(until(20), None);
+}

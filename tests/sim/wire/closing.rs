@@ -65,6 +65,12 @@ impl World {
         self.queue_to_client(index, due, Content::End(end));
     }
 
+    /// The node's machine closes the connection, and what was on its way to the client is lost.
+    pub(crate) fn lose_replies(&mut self, index: usize) {
+        self.connections[index].to_client.clear();
+        self.end_by_node(index, End::Closed);
+    }
+
     pub(crate) fn give_up_unacknowledged(&mut self, index: usize) {
         let now = self.now;
         let connection = &mut self.connections[index];

@@ -1,0 +1,408 @@
+//! Short scenes: one client, three nodes, and one thing that goes wrong at the moment where it
+//! matters. Random plans seldom get there, or break no rule by it.
+
+use crate::api::redlock::Redlock;
+use crate::api::wait::{CancelHandle, Wait};
+use crate::events::error::ErrorKind;
+use crate::events::extension::ExtendOutcome;
+use crate::kernel::with;
+use crate::plan::{Data, Kind, MILLISECOND, Plan, SECOND};
+use crate::recovery::quiet;
+use crate::trace::Trace;
+use crate::wire::Connection;
+use crate::world::World;
+use crate::{clients, kernel};
+use quorumlock::RestartPolicy;
+use quorumlock::embedded::store::{ClientState, Store};
+use quorumlock::embedded::{Condition, ServerKind};
+use std::time::Duration;
+
+const SEEDS: u64 = 10;
+
+/// Plays a scene with several seeds, and returns the last world. What a thread asserts in it is a
+/// finding.
+fn play(change: impl Fn(&mut Plan), scene: fn(Redlock)) -> Box<World> {
+    let mut last = None;
+    for seed in 0..SEEDS {
+        let mut plan = quiet(seed, 3);
+        // Its locks are not the judge's.
+        plan.clients[0].is_observed = false;
+        plan.restart_policy = RestartPolicy::Off;
+        plan.ttls = vec![20_000];
+        plan.fault_time = 30 * SECOND;
+        change(&mut plan);
+        let world = kernel::run(World::new(plan, Trace::silent()), move || {
+            kernel::spawn(0, move || scene(clients::open(0)));
+        });
+        assert_eq!(world.judge.finding, None, "seed {seed}");
+        last = Some(world);
+    }
+    last.expect("there are seeds")
+}
+
+fn strike(kind: Kind) {
+    with(|world| world.strike(&kind));
+}
+
+fn pass(millis: u64) {
+    let until = with(|world| world.now) + millis * MILLISECOND;
+    kernel::sleep_until(until);
+}
+
+/// Connections of the client to this node so far.
+fn connections(node: usize) -> usize {
+    with(|world| {
+        let to_it = |connection: &&Connection| connection.node == node && !connection.is_subscriber;
+        world.connections.iter().filter(to_it).count()
+    })
+}
+
+fn has_key(node: usize, key: &str) -> bool {
+    with(|world| {
+        let node = &world.nodes[node];
+        node.store
+            .value(key.as_bytes(), node.millis(world.now))
+            .is_some()
+    })
+}
+
+fn blocked(time: u64) -> Kind {
+    Kind::Block {
+        client: Some(0),
+        node: Some(0),
+        directions: [true, true],
+        time,
+    }
+}
+
+fn crashed(node: usize, time: u64) -> Kind {
+    Kind::Crash {
+        node,
+        time,
+        data: Data::Kept,
+        is_dark: false,
+    }
+}
+
+const CUT: Kind = Kind::Cut {
+    client: Some(0),
+    node: 0,
+};
+
+/// Rule 4.4: the connection was lost while the lock was held, and the one that the release is
+/// queued on is still being made when the program ends.
+#[test]
+fn the_last_handle_waits_for_a_release_on_a_connection_that_is_being_made() {
+    let far = |plan: &mut Plan| plan.paths[0].delay = 10 * MILLISECOND;
+    play(far, |redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        pass(100);
+        strike(CUT);
+        pass(50);
+        assert!(has_key(0, "r0"));
+        drop((guard, redlock));
+        pass(1);
+        assert!(!has_key(0, "r0"), "it has not waited");
+    });
+}
+
+/// Rule 4.4: for as long as the key may live, and not only for a part of that.
+#[test]
+fn a_node_that_is_away_for_most_of_a_lease_is_sent_its_release() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock
+                .mutex("r0")
+                .ttl(Duration::from_secs(10))
+                .lock()
+                .unwrap();
+            pass(1_000);
+            strike(crashed(0, 7 * SECOND));
+            pass(100);
+            drop(guard);
+            pass(8_500);
+            assert!(!has_key(0, "r0"), "the release was dropped");
+        },
+    );
+}
+
+/// A connection that is not made is given up after three seconds, and another one is begun.
+#[test]
+fn connects_that_hang_are_begun_again_while_a_release_is_pending() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            pass(100);
+            strike(CUT);
+            pass(50);
+            strike(blocked(15 * SECOND));
+            drop(guard);
+            pass(14_000);
+            assert!(connections(0) > 3, "{} connections", connections(0));
+            pass(5_000);
+            assert!(!has_key(0, "r0"));
+        },
+    );
+}
+
+/// The program does nothing more after the drop. Two nodes hang, so that no reply decides it.
+#[test]
+fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            pass(100);
+            for node in [0, 1] {
+                strike(Kind::Hang {
+                    node,
+                    time: 10 * SECOND,
+                });
+            }
+            drop(guard);
+            pass(2_000);
+            let counters = with(|world| world.clients[0].counters.clone()).unwrap();
+            let text = counters.prometheus_text();
+            assert!(
+                text.contains("outcome=\"unconfirmed\",dropped=\"true\"} 1\n"),
+                "{text}"
+            );
+        },
+    );
+}
+
+/// Rule 7.2: what it would reply is known. It is asked again on another connection, now and then.
+#[test]
+fn a_replica_is_not_sent_what_it_would_refuse() {
+    let world = play(
+        |_| {},
+        |redlock| {
+            with(|world| world.nodes[0].store.set_condition(Condition::Replica));
+            for _ in 0..100 {
+                drop(redlock.mutex("r0").lock().unwrap());
+                pass(1);
+            }
+        },
+    );
+    let times = |what| world.seen.get(what).copied().unwrap_or(0);
+    let (granted, refused) = (
+        times("a SET that is granted"),
+        times("a SET that is answered with an error"),
+    );
+    assert!(
+        granted >= 200 && refused <= 5,
+        "{granted} granted, {refused} refused: {:?}",
+        world.seen
+    );
+}
+
+/// A thread polls while another one drops guards, and a socket takes a part of a command at a time:
+/// no reply is on its way that would end the poll.
+#[test]
+fn what_a_full_socket_has_not_taken_is_sent_by_the_thread_that_polls() {
+    let narrow = |plan: &mut Plan| plan.window = 64;
+    play(narrow, |redlock| {
+        let other = clients::open(0).mutex("r0").lock().unwrap();
+        let names = ["r1", "r2", "r3"];
+        let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
+        let waiting = redlock.mutex("r0");
+        kernel::spawn(0, move || {
+            drop(waiting.lock_timeout(Duration::from_secs(5)))
+        });
+        pass(300);
+        drop(guards);
+        pass(100);
+        for name in names {
+            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
+        }
+        drop(other);
+    });
+}
+
+/// Rule 4.6: where a node has lost its key, the lock's own number is the floor. Without it, this
+/// node and another one that has lost its keys would give out a smaller number next, as the clock
+/// of the program was set back.
+#[test]
+fn a_repaired_node_does_not_count_from_the_beginning() {
+    play(
+        |_| {},
+        |redlock| {
+            let mutex = redlock.mutex("r0").fenced();
+            let guard = mutex.lock().unwrap();
+            let fence = guard.fence();
+            strike(Kind::SetWallClock {
+                client: 0,
+                by: -3_600 * SECOND.cast_signed(),
+            });
+            strike(Kind::Flush { node: 0 });
+            let extended = guard.extend(Duration::from_secs(20)).unwrap();
+            assert_eq!(extended, ExtendOutcome::Extended);
+            pass(100);
+            drop(guard);
+            strike(Kind::Flush { node: 1 });
+            strike(crashed(2, SECOND));
+            assert!(mutex.lock().unwrap().fence() > fence);
+        },
+    );
+}
+
+/// Rule 7.3: two URLs lead to one server, and the other node is down.
+#[test]
+fn one_server_has_one_vote() {
+    play(
+        |_| {},
+        |redlock| {
+            with(|world| {
+                for node in &mut world.nodes[..2] {
+                    let millis = node.millis(world.now);
+                    node.store = Store::new(ServerKind::Redis, "a".repeat(40), millis - 1_000_000);
+                }
+            });
+            strike(crashed(2, SECOND));
+            for _ in 0..3 {
+                let error = redlock
+                    .mutex("r0")
+                    .try_lock()
+                    .expect_err("one vote of three");
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                pass(20);
+            }
+        },
+    );
+}
+
+/// The first release has run, its replies are lost, and the second one finds no key. That is no
+/// proof that the lease had ended.
+#[test]
+fn a_release_that_is_sent_twice_does_not_show_that_the_lease_had_ended() {
+    let far = |plan: &mut Plan| {
+        plan.paths
+            .iter_mut()
+            .for_each(|path| path.delay = 5 * MILLISECOND)
+    };
+    play(far, |redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        kernel::spawn(0, || {
+            pass(7);
+            with(|world| {
+                for index in 0..world.connections.len() {
+                    if !world.connections[index].is_subscriber {
+                        world.lose_replies(index);
+                    }
+                }
+            });
+        });
+        let error = guard.unlock().expect_err("it is not known");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!((0..3).all(|node| !has_key(node, "r0")));
+    });
+}
+
+/// A quorum of nodes replies that other programs have the lock. A minority still has it.
+#[test]
+fn a_lock_that_a_quorum_of_nodes_gave_to_others_is_lost() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            let execute = |words: &[&[u8]]| {
+                with(|world| {
+                    for node in &mut world.nodes[1..] {
+                        let millis = node.millis(world.now);
+                        node.store.execute(
+                            &mut ClientState::default(),
+                            words,
+                            millis,
+                            &mut Vec::new(),
+                        );
+                    }
+                });
+            };
+            execute(&[b"SET", b"r0", b"another", b"PX", b"60000"]);
+            assert_eq!(
+                guard.extend(Duration::from_secs(20)).unwrap(),
+                ExtendOutcome::Lost
+            );
+            assert_eq!(guard.remaining(), Duration::ZERO);
+            execute(&[b"DEL", b"r0"]);
+        },
+    );
+}
+
+/// A writer whose entries are gone does not become a reader.
+#[test]
+fn a_writer_that_is_lost_is_not_downgraded() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.write_mutex("r0").lock().unwrap();
+            for node in [0, 1] {
+                strike(Kind::Flush { node });
+            }
+            let error = guard.downgrade().map(drop).expect_err("the lock is lost");
+            assert_eq!(error.kind(), ErrorKind::LeaseLost);
+        },
+    );
+}
+
+/// A thread waits for a lock of its own program, and then for a lock of another one.
+#[test]
+fn a_wait_ends_when_it_is_cancelled() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            let other = clients::open(0);
+            for client in [redlock, other] {
+                let handle = CancelHandle::new();
+                let wait = Wait::unlimited().cancelled_by(&handle);
+                let cancelled_at = with(|world| world.now) + 500 * MILLISECOND;
+                kernel::spawn(0, move || {
+                    kernel::sleep_until(cancelled_at);
+                    handle.cancel();
+                });
+                let error = client
+                    .mutex("r0")
+                    .lock_with(&wait)
+                    .map(drop)
+                    .expect_err("it is cancelled");
+                assert_eq!(error.kind(), ErrorKind::Cancelled);
+                assert!(with(|world| world.now) < cancelled_at + 50 * MILLISECOND);
+            }
+            drop(guard);
+        },
+    );
+}
+
+/// The entry of a call that has won goes with its release, whatever the kind of the lock.
+#[test]
+fn a_lock_that_was_waited_for_leaves_no_entry() {
+    play(
+        |_| {},
+        |redlock| {
+            for number in 0..2 {
+                let other = clients::open(0);
+                let held = redlock.mutex("r0").fenced().fair().lock().unwrap();
+                kernel::spawn(0, move || {
+                    pass(300);
+                    drop(held);
+                });
+                drop(other.mutex("r0").fenced().fair().lock().unwrap());
+                pass(100);
+                let left = with(|world| {
+                    let millis = world.nodes[0].millis(world.now);
+                    let keys = world.nodes[0].store.keys(millis);
+                    keys.map(|key| String::from_utf8_lossy(key).into_owned())
+                        .collect::<Vec<_>>()
+                });
+                assert_eq!(
+                    left,
+                    ["quorumlock-fence:r0", "quorumlock-node:"],
+                    "call {number}"
+                );
+            }
+        },
+    );
+}
