@@ -136,6 +136,8 @@
 //! * [From another library](docs::migrating): redlock-py, redsync, rslock, Redisson, ShedLock.
 //! * [Recipes](docs::recipes): cron, workers, pods, SQL, tokio, metrics, a compose file, managed
 //!   Redis, and the debate about Redlock.
+//! * [Compatibility](docs::compatibility): versions side by side, changes of the interface, and
+//!   support.
 //! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and
 //!   [what was tested](docs::testing) and what was not.
 //!

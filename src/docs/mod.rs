@@ -7,6 +7,7 @@
 //! * [`migrating`]: from redlock-py, redsync, rslock, Redisson and ShedLock.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
 //! * [`tls`]: certificates, settings of servers and clients, managed services, faults.
+//! * [`compatibility`]: versions side by side, changes of the interface, and support.
 //! * [`messages`]: every message of an error or an event, and what to do about it.
 //! * [`architecture`]: how the code is divided, and why.
 //! * [`testing`]: what was tested, how, and what was not.
@@ -17,6 +18,10 @@
 
 #[doc = include_str!("choosing.md")]
 pub mod choosing {}
+
+#[doc = "[testing page]: crate::docs::testing"]
+#[doc = include_str!("compatibility.md")]
+pub mod compatibility {}
 
 #[doc = "[testing page]: crate::docs::testing"]
 #[doc = include_str!("architecture.md")]

@@ -75,6 +75,8 @@ pub mod node_note;
 pub mod operation;
 pub mod queue;
 mod refusal;
+#[cfg(test)]
+mod releases;
 mod reply;
 pub mod resp;
 pub mod script;

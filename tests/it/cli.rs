@@ -32,3 +32,4 @@ mod terminals;
 #[cfg(feature = "tls")]
 mod tls;
 mod turns;
+mod versions;

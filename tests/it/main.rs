@@ -87,6 +87,7 @@ mod tidy;
 mod tls;
 mod unix_sockets;
 mod unlocking;
+mod versions;
 mod waiting;
 mod waking;
 mod watchdog;

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Multiplies repetitions.
 const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
 
+/// The program under test.
+pub(super) const PRESENT: &str = env!("CARGO_BIN_EXE_quorumlock");
+
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
     std::env::var(ROUNDS_VARIABLE)
@@ -40,7 +43,12 @@ impl Deployment {
 
     /// The program, with these nodes in its environment and nothing to read.
     pub(super) fn tool(&self, words: &[&str]) -> Command {
-        let mut command = tool(words);
+        self.tool_at(PRESENT, words)
+    }
+
+    /// The same for the program with this path.
+    pub(super) fn tool_at(&self, program: impl AsRef<Path>, words: &[&str]) -> Command {
+        let mut command = tool_at(program.as_ref(), words);
         command.env("QUORUMLOCK_NODES", self.urls());
         command
     }
@@ -67,7 +75,11 @@ pub(super) fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&
 
 /// The program without nodes.
 pub(super) fn tool(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumlock"));
+    tool_at(Path::new(PRESENT), words)
+}
+
+fn tool_at(program: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
     {

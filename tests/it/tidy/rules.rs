@@ -97,6 +97,7 @@ fn variable(word: &str) -> Option<&str> {
         "FENCE_",
         "FUZZ_",
         "NEMESIS_",
+        "OTHER_",
         "PROOF_",
         "READ_WRITE_",
         "REDIS_",
@@ -108,6 +109,7 @@ fn variable(word: &str) -> Option<&str> {
         "STALE_",
         "TEST_",
         "TLS_",
+        "VERSIONS_",
         "WRITE_",
     ];
     let name = word.strip_prefix("QUORUMLOCK_")?;
