@@ -117,12 +117,12 @@ impl Builder {
     /// | Variable behind the prefix | Value | Setting |
     /// |---|---|---|
     /// | `NODES` | URLs, separated by commas or blanks; a comma in a password is written `%2C`. Needed | [`nodes`](Builder::nodes) |
-    /// | `CACERT` | a file of certificates in PEM | [`Tls::roots_file`](crate::Tls::roots_file), with the feature `tls` |
-    /// | `CERT` | a file with a certificate in PEM | [`Tls::identity_file`](crate::Tls::identity_file), with the feature `tls` |
+    /// | `CACERT` | a file of certificates in PEM | `Tls::roots_file`, with the [feature `tls`](crate::docs::tls) |
+    /// | `CERT` | a file with a certificate in PEM | `Tls::identity_file`, with the [feature `tls`](crate::docs::tls) |
     /// | `DRIFT_FACTOR` | `0.01` | [`drift_factor`](Builder::drift_factor) |
     /// | `DURABLE` | `true` or `false` | [`durable`](Builder::durable) |
     /// | `FENCE_RETENTION` | `24h` | [`fence_retention`](Builder::fence_retention) |
-    /// | `KEY` | a file with the private key of `CERT` | [`Tls::identity_file`](crate::Tls::identity_file), with the feature `tls` |
+    /// | `KEY` | a file with the private key of `CERT` | `Tls::identity_file`, with the [feature `tls`](crate::docs::tls) |
     /// | `LABEL` | `billing@host7/4711` | [`label`](Builder::label) |
     /// | `MAX_TTL` | `60s` | [`max_ttl`](Builder::max_ttl) |
     /// | `NODE_TIMEOUT` | `100ms` | [`node_timeout`](Builder::node_timeout) |

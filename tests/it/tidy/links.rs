@@ -31,6 +31,10 @@ const NAMED: [&str; 8] = [
     "tests/",
 ];
 
+/// Where the package's page links to: the manual, and the files of the package.
+const MANUAL: &str = "https://docs.rs/quorumlock/latest/quorumlock/docs/";
+const FILES: &str = "https://docs.rs/crate/quorumlock/latest/source/";
+
 /// How a path in a comment ends.
 const KINDS: [&str; 7] = [".h", ".lua", ".md", ".py", ".rs", ".toml", ".txt"];
 
@@ -115,8 +119,8 @@ fn setters(text: &str) -> impl Iterator<Item = &str> {
 
 fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
     let name = name_below(root, page);
-    let links = links(text).filter(|target| !leads_somewhere(page, text, target));
-    let mut findings: Vec<String> = links
+    let lost = links(text).filter(|target| !leads_somewhere(page, text, target));
+    let mut findings: Vec<String> = lost
         .map(|target| format!("{name}: {target} leads nowhere"))
         .collect();
     let paths = text
@@ -134,6 +138,14 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
         pages.map(|target| {
             format!("{name}: {target} leads nowhere in the documentation of the crate")
         }),
+    );
+    // The page of the package has this file alone.
+    let is_of_package = name == "README.md";
+    let relative = links(text).filter(|target| !target.contains("://") && !target.starts_with('#'));
+    findings.extend(
+        relative
+            .filter(|_| is_of_package)
+            .map(|target| format!("{name}: {target} leads nowhere on the page of the package")),
     );
     findings
 }
@@ -164,15 +176,16 @@ fn paths_in_comments(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The targets of links within the repository, by `](target)` and by `[label]: target`.
+/// The targets of links to what is in the repository, by `](target)` and by `[label]: target`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let defined = text
         .lines()
         .filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
         .map(|(_, target)| target);
-    inline_links(text)
-        .chain(defined)
-        .filter(|target| !target.contains("://") && !target.starts_with("crate"))
+    inline_links(text).chain(defined).filter(|target| {
+        let is_ours = target.starts_with(MANUAL) || target.starts_with(FILES);
+        is_ours || !target.contains("://") && !target.starts_with("crate")
+    })
 }
 
 /// The targets of links by `](target)`.
@@ -184,13 +197,63 @@ fn inline_links(text: &str) -> impl Iterator<Item = &str> {
 
 fn leads_somewhere(page: &Path, text: &str, target: &str) -> bool {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-    let path: PathBuf = page.with_file_name(file);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path: PathBuf = if let Some(path) = file.strip_prefix(FILES) {
+        return is_packaged(path) && root.join(path).exists();
+    } else if let Some(module) = file.strip_prefix(MANUAL) {
+        root.join(format!("src/docs/{}.md", module.trim_end_matches('/')))
+    } else {
+        page.with_file_name(file)
+    };
     if file.is_empty() {
         return has_heading(text, heading);
     }
     path.exists()
         && (heading.is_empty()
             || has_heading(&fs::read_to_string(path).unwrap_or_default(), heading))
+}
+
+/// Whether the package has this file, by the manifest.
+fn is_packaged(path: &str) -> bool {
+    let manifest = include_str!("../../../Cargo.toml");
+    let include = manifest.lines().find(|line| line.starts_with("include = "));
+    let mut entries = include.unwrap_or_default().split('"').skip(1).step_by(2);
+    entries.any(|entry| path.starts_with(entry.trim_end_matches('*')))
+}
+
+#[test]
+fn every_heading_of_the_manual_that_the_documentation_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = ["md", "rs"].map(|kind| files("src", kind)).concat();
+    let named = || {
+        sources
+            .iter()
+            .flat_map(|(file, text)| headings(text).map(move |to| (file, to)))
+    };
+    assert!(named().count() > 10, "no longer recognised");
+    let absent = named().filter(|(_, (page, heading))| {
+        let path = root.join(format!("src/docs/{page}.md"));
+        !has_heading(&fs::read_to_string(path).unwrap_or_default(), heading)
+    });
+    none(
+        absent
+            .map(|(file, (page, heading))| format!("{file}: {page}#{heading} leads nowhere"))
+            .collect(),
+    );
+}
+
+/// The pages and headings of links such as `docs::operations#waiting`.
+fn headings(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_of_heading = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
+    text.split("docs::").skip(1).filter_map(move |behind| {
+        let (page, rest) = behind.split_once('#')?;
+        let end = rest
+            .find(|letter: char| !is_of_heading(letter))
+            .unwrap_or(rest.len());
+        page.chars()
+            .all(is_of_heading)
+            .then_some((page, &rest[..end]))
+    })
 }
 
 fn has_heading(text: &str, wanted: &str) -> bool {
@@ -239,6 +302,18 @@ fn a_link_that_leads_nowhere_is_found() {
         "[a](src/docs/rules.md#2-the-attempt)",
     );
     assert_eq!(of_the_top.join("; "), "", "rustdoc shows no other page");
+    let of_package = |target: &str| {
+        let text = format!("# A\n[a]({target}) [b](#a)");
+        findings(root, &root.join("README.md"), &text).len()
+    };
+    let url = |top: &str, rest: &str| of_package(&[top, rest].concat());
+    assert_eq!(
+        url(MANUAL, "rules/#2-the-attempt") + url(FILES, "src/lib.rs"),
+        0
+    );
+    assert_eq!(of_package("src/docs/rules.md"), 1);
+    assert_eq!(url(MANUAL, "rules/#absent") + url(MANUAL, "absent/"), 2);
+    assert_eq!(url(FILES, "src/absent.rs") + url(FILES, "tests/run"), 2);
 }
 
 #[test]
