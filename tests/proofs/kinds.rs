@@ -426,7 +426,7 @@ pub(crate) fn readers_writers(world: &World, replay: &mut Replay) {
     replay.add("(declare-const third Token)");
     replay.add("(assert (distinct p q third))");
     for node in 0..world.nodes.len() {
-        for (p, q, from, to) in pairs(world, node, 12) {
+        for (p, q, from, to) in pairs(world, node, 8) {
             for pair in [[p, q], [q, p]] {
                 SharedNode::new(world, node, pair, from).replay(from, to, replay);
             }
