@@ -283,6 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_before_a_cancellation_is_seen_behind_it() {
+        for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+            let handle = &CancelHandle::new();
+            let is_done = &AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    is_done.store(true, Ordering::Relaxed);
+                    handle.cancel();
+                });
+                while !handle.is_cancelled() {
+                    std::thread::yield_now();
+                }
+                assert!(is_done.load(Ordering::Relaxed));
+            });
+        }
+    }
+
+    #[test]
     fn a_dropped_handle_cancels_nothing() {
         let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
         assert!(!wait.is_cancelled());

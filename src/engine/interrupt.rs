@@ -38,3 +38,40 @@ impl Interrupt {
         self.is_set.swap(false, Ordering::AcqRel)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const TURNS: usize = if cfg!(miri) { 4 } else { 200 };
+
+    /// The one that finds it set already wakes no thread: what it did before must be seen all the
+    /// same.
+    #[test]
+    fn what_is_done_before_an_interrupt_is_seen_behind_it() {
+        let waker = Arc::new(Waker::new().unwrap());
+        for _ in 0..TURNS {
+            let interrupt = Interrupt::new(&waker);
+            let done = [AtomicBool::new(false), AtomicBool::new(false)];
+            let mut seen = false;
+            let is_done = |done: &AtomicBool| done.load(Ordering::Relaxed);
+            thread::scope(|scope| {
+                for done in &done {
+                    let interrupt = &interrupt;
+                    scope.spawn(move || {
+                        done.store(true, Ordering::Relaxed);
+                        interrupt.set();
+                    });
+                }
+                for _ in 0..3 {
+                    if interrupt.take() {
+                        seen = done.iter().all(is_done);
+                    }
+                    thread::yield_now();
+                }
+            });
+            assert!(seen || interrupt.is_set());
+        }
+    }
+}

@@ -313,6 +313,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "fills a queue of 65 536")]
     fn abandoned_events_are_counted() {
         let queue = EventQueue::default();
         (0..LIMIT + 2).for_each(|number| push_release(&queue, number));
@@ -328,8 +329,9 @@ mod tests {
     #[test]
     fn threads_that_push_and_deliver_at_once_leave_nothing() {
         const THREADS: usize = 4;
-        const NOTES: usize = 500;
-        for _ in 0..20 {
+        const NOTES: usize = if cfg!(miri) { 3 } else { 500 };
+        const TURNS: usize = if cfg!(miri) { 1 } else { 20 };
+        for _ in 0..TURNS {
             let queue = EventQueue::default();
             let seen = std::sync::Mutex::new(Vec::new());
             std::thread::scope(|scope| {
@@ -355,6 +357,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "fills a queue of 65 536")]
     fn outcomes_that_do_not_fit_are_counted_and_displace_no_event_of_a_node() {
         let queue = EventQueue::default();
         for number in 0..LIMIT + 2 {

@@ -36,6 +36,8 @@ mod engine;
 mod events;
 #[path = "os/mod.rs"]
 mod os;
+#[cfg(miri)]
+mod shuttle;
 
 use algorithm::node::{NodeId, NodeSet};
 use algorithm::time::Timestamp;

@@ -29,6 +29,8 @@ mod engine;
 mod events;
 #[path = "os/mod.rs"]
 mod os;
+#[cfg(miri)]
+mod shuttle;
 
 use algorithm::node::NodeId;
 use algorithm::queue::Message;

@@ -127,3 +127,30 @@ impl Drop for CallInProgress<'_> {
         self.state.on_end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const TURNS: usize = if cfg!(miri) { 2 } else { 200 };
+
+    #[test]
+    fn a_call_sees_the_shutdown_or_the_shutdown_sees_the_call() {
+        for _ in 0..TURNS {
+            let state = &ShutdownState::new(ForkEpoch::current().unwrap());
+            let (seen, sees) = thread::scope(|scope| {
+                let call = scope.spawn(|| {
+                    // Neither ends before the shutdown has looked.
+                    std::mem::forget(state.begin_call(true));
+                    state.begin_read();
+                    state.has_begun()
+                });
+                state.begin();
+                let seen = (state.calls(), state.reads());
+                (seen, call.join().unwrap())
+            });
+            assert!(sees || seen == (1, 1), "{seen:?}");
+        }
+    }
+}

@@ -1,5 +1,10 @@
-//! The library's locks and threads, on shuttle's scheduler.
+//! The library's locks and threads, on shuttle's scheduler, or Miri's.
 
+#[cfg(miri)]
+#[path = "../shuttle.rs"]
+mod shuttle;
+
+#[cfg(not(miri))]
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, LockResult};
@@ -8,9 +13,24 @@ use std::time::Duration;
 pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 pub(crate) use shuttle::thread::JoinHandle;
 
+#[cfg(not(miri))]
 thread_local! {
     /// All threads of a model share one thread of the operating system.
     static TIME: RefCell<Time> = RefCell::default();
+}
+
+/// Miri's threads do not, and it runs one model at a time.
+#[cfg(miri)]
+static TIME: std::sync::Mutex<Time> = std::sync::Mutex::new(Time {
+    passed: Duration::ZERO,
+    limited: Vec::new(),
+});
+
+fn with_time<R>(act: impl FnOnce(&mut Time) -> R) -> R {
+    #[cfg(not(miri))]
+    return TIME.with_borrow_mut(act);
+    #[cfg(miri)]
+    return act(&mut TIME.lock().unwrap());
 }
 
 /// The time that has passed, and what threads sleep on for a limited time.
@@ -22,13 +42,12 @@ struct Time {
 
 /// A model begins in which time passes.
 pub(crate) fn begin() {
-    TIME.with(|time| *time.borrow_mut() = Time::default());
+    with_time(|time| *time = Time::default());
 }
 
 /// Lets this time pass: all limited sleeps end.
 pub(crate) fn pass(more: Duration) {
-    let limited = TIME.with(|time| {
-        let time = &mut *time.borrow_mut();
+    let limited = with_time(|time| {
         time.passed += more;
         time.limited.clone()
     });
@@ -38,7 +57,7 @@ pub(crate) fn pass(more: Duration) {
 
 /// The time that was let pass.
 pub(crate) fn passed() -> Duration {
-    TIME.with(|time| time.borrow().passed)
+    with_time(|time| time.passed)
 }
 
 /// The library's condition variable: shuttle's, on which a sleep ends early where time
@@ -68,10 +87,9 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         _: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, ())> {
-        TIME.with(|time| time.borrow_mut().limited.push(Arc::clone(&self.0)));
+        with_time(|time| time.limited.push(Arc::clone(&self.0)));
         let guard = self.0.wait(guard);
-        TIME.with(|time| {
-            let limited = &mut time.borrow_mut().limited;
+        with_time(|Time { limited, .. }| {
             let mine = limited
                 .iter()
                 .position(|condvar| Arc::ptr_eq(condvar, &self.0));
