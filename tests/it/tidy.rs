@@ -108,6 +108,7 @@ fn every_script_says_what_it_takes_and_returns() {
 fn every_dependency_has_its_reason() {
     for package in [
         "",
+        "benches/compare/rust",
         "examples/opentelemetry",
         "fuzz",
         "tests/models",
