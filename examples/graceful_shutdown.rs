@@ -10,6 +10,7 @@
 
 use quorumlock::{Builder, ErrorKind, Redlock, ShutdownOutcome, Watchdog};
 use std::error::Error;
+use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait after an error, for example when too few nodes are available.
 const PAUSE: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
     let redlock = Builder::from_env("QUORUMLOCK_")?.build()?;
     let (tell, told) = mpsc::channel();
     // The handler only tells this thread. It runs on a thread of its own.
@@ -32,11 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("told to end");
     // From here on no job begins: calls for a lock fail, also those that wait. Returns when threads
     // that have a lock have dropped their guards, and every node has run the releases.
-    match redlock.shutdown(GRACE)? {
-        ShutdownOutcome::Complete => Ok(println!("shutdown complete")),
-        // These locks last for their time to live. The exit code is 1.
-        incomplete => Err(incomplete.to_string().into()),
-    }
+    let outcome = redlock.shutdown(GRACE)?;
+    println!("{outcome}");
+    let is_incomplete = outcome != ShutdownOutcome::Complete;
+    Ok(ExitCode::from(u8::from(is_incomplete)))
 }
 
 /// One job after the other, each under a lock that other pods want too.

@@ -2,7 +2,7 @@
 //! what it describes.
 
 use crate::capi::library::{BUILD_LIMIT, Ending, Running, root};
-use crate::clients::{SOON, client, long_lock, value};
+use crate::clients::{SOON, client, long_lock};
 use crate::credentials::{servers_with_users, set_passwords};
 use crate::support::queues::has_entries;
 use crate::support::server::Server;
@@ -13,7 +13,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The folder of the programs, which are built the first time: with what the tests were built with,
