@@ -323,7 +323,7 @@ impl MutexGuard<Any> {
 #[allow(dead_code, reason = "the C interface uses it")]
 impl MutexGuard<Any> {
     /// The slot of a permit; 0 for another lock.
-    pub(crate) fn slot(&self) -> usize {
+    pub(crate) fn slot_number(&self) -> usize {
         self.own.slot
     }
 

@@ -65,7 +65,7 @@ impl GuardHandle {
     pub(super) fn new(held: Held) -> Result<GuardHandle> {
         let name = held.name().into();
         let fence = held.fence().map_or(0, u64::from);
-        let slot = held.slot() as u64;
+        let slot = held.slot_number() as u64;
         let state = ForkSafeMutex::new(GuardState {
             in_use_by: None,
             held: Some(Arc::new(held)),
