@@ -74,7 +74,7 @@ fn who_waits_is_shown_behind_the_holder_of_each_kind_of_lock() {
         ),
         (
             "quorumlock-rw:w",
-            format!("w {end} {OURS} q {end}"),
+            format!("w {end} {OURS} +x"),
             "r1",
             " to read",
         ),

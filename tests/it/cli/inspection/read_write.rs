@@ -77,7 +77,7 @@ fn readers_and_writers_are_listed_and_broken() {
         &deployment,
         &[0, 1],
         "quorumlock-rw:a",
-        "q 9999999999999",
+        &format!("r 1:{OURS}"),
         "50000",
     );
     let free = run(deployment.tool(&["ls", "--json"]));
