@@ -91,7 +91,7 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
 }
 
 /// Asks a server in cluster mode what its cluster is: `CLUSTER INFO`.
-pub(super) fn cluster_info(out: &mut Vec<u8>) {
+pub fn cluster_info(out: &mut Vec<u8>) {
     resp::encode(out, &[b"CLUSTER", b"INFO"]);
 }
 

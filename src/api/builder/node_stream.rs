@@ -9,6 +9,7 @@ use crate::fault::{Cause, Fault, Phase};
 use crate::os::blocking::BlockingStream;
 use crate::os::stream::{Stream, cause_of};
 use crate::os::transport::TransportConfig;
+use crate::protocol::command;
 use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::error_reply::ErrorReply;
@@ -107,18 +108,14 @@ impl Node {
     fn log_in(&self) -> Result<NodeStream, Fault> {
         let mut stream = NodeStream(self.connect()?);
         if let Some(credentials) = self.credentials()? {
-            let user = credentials.user_name().map(str::as_bytes);
-            let words: Vec<&[u8]> = [b"AUTH".as_slice()]
-                .into_iter()
-                .chain(user)
-                .chain([credentials.password().as_bytes()])
-                .collect();
-            stream.demand(&words, Cause::Auth)?;
+            let login = |out: &mut Vec<u8>| {
+                command::auth(out, credentials.user_name(), credentials.password());
+            };
+            stream.demand(login, Cause::Auth)?;
         }
         let database = self.endpoint.handshake().database;
         if database != 0 {
-            let database = database.to_string();
-            stream.demand(&[b"SELECT", database.as_bytes()], Cause::Database)?;
+            stream.demand(|out| command::select(out, database), Cause::Database)?;
         }
         Ok(stream)
     }
@@ -179,8 +176,8 @@ impl Node {
 
 impl NodeStream {
     /// Asks a command that must be accepted; an error that tells nothing else has this cause.
-    fn demand(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Fault> {
-        let refusal = self.ask(words, |reply| match reply {
+    fn demand(&mut self, write: impl FnOnce(&mut Vec<u8>), cause: Cause) -> Result<(), Fault> {
+        let refusal = self.ask(write, |reply| match reply {
             Reply::Error(text) => Some(ErrorReply::read(text).cause),
             _ => None,
         })?;
@@ -196,14 +193,15 @@ impl NodeStream {
     /// The master of the only shard, if this server is another one of it.
     fn master(&mut self) -> Result<Option<NamedMaster>, Fault> {
         // No lock needs this key; any would do.
-        let named = self.ask(&[b"GET", b"quorumlock-node:"], |reply| match reply {
+        let any_key = |out: &mut Vec<u8>| resp::encode(out, &[b"GET", b"quorumlock-node:"]);
+        let named = self.ask(any_key, |reply| match reply {
             Reply::Error(text) => NamedMaster::read(text),
             _ => None,
         })?;
         if named.is_none() {
             return Ok(None);
         }
-        let has_only_shard = self.ask(&[b"CLUSTER", b"INFO"], |reply| {
+        let has_only_shard = self.ask(command::cluster_info, |reply| {
             let mut server = ServerInfo::default();
             if let Reply::Bulk(Some(section)) = reply {
                 server.learn(section);
@@ -213,16 +211,21 @@ impl NodeStream {
         Ok(named.filter(|_| has_only_shard))
     }
 
-    fn ask<T>(&mut self, words: &[&[u8]], read: impl FnOnce(Reply<'_>) -> T) -> Result<T, Fault> {
+    fn ask<T>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>),
+        read: impl FnOnce(Reply<'_>) -> T,
+    ) -> Result<T, Fault> {
         let failed = |cause| Fault::new(Phase::Reply, cause);
         let mut command = Vec::new();
-        resp::encode(&mut command, words);
+        write(&mut command);
         let written = self.0.write_all(&command);
         written.map_err(|error| failed(cause_of(&error)))?;
         let mut bytes = Vec::new();
         let mut chunk = [0; CHUNK];
+        let mut decoder = Decoder::default();
         loop {
-            let decoded = Decoder::default().decode(&bytes);
+            let decoded = decoder.decode(&bytes);
             if let Some((reply, _)) = decoded.map_err(|_| failed(Cause::Protocol))? {
                 return Ok(read(reply));
             }
