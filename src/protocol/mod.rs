@@ -76,7 +76,7 @@ pub mod operation;
 pub mod queue;
 mod refusal;
 #[cfg(test)]
-mod releases;
+mod releases_tests;
 mod reply;
 pub mod resp;
 pub mod script;
