@@ -147,7 +147,7 @@ impl PermitNode<'_> {
         )
     }
 
-    /// The steps before are those of its present keys.
+    /// The steps before `from` are applied, for the keys that exist then, and not replayed.
     fn replay(mut self, from: usize, to: usize, replay: &mut Replay) {
         for step in &self.world.steps[..from] {
             self.apply(step);

@@ -20,6 +20,8 @@
 mod kinds;
 mod one_holder;
 mod program;
+#[path = "../sim/random.rs"]
+#[allow(dead_code, reason = "the simulator draws in more ways")]
 mod random;
 mod smt;
 mod world;

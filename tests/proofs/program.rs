@@ -98,6 +98,27 @@ struct Open {
     queue: Option<Box<QueueRound>>,
 }
 
+impl Open {
+    fn new(
+        question: Question,
+        t0: Readings,
+        deadline: Timestamp,
+        tally: Tally,
+        reached: NodeSet,
+    ) -> Open {
+        Open {
+            round: question.round,
+            asks: question.asks,
+            t0,
+            deadline,
+            tally,
+            reached,
+            fences: Fences::default(),
+            queue: None,
+        }
+    }
+}
+
 impl Program {
     pub(crate) fn new(life: usize, nodes: usize, rate: u64, wakes_at: u64) -> Program {
         let policy = RestartPolicy::Observed;
@@ -287,30 +308,18 @@ impl World {
                 request,
             }
         };
-        let asks = Asks::Acquire;
-        let fence = FencingToken::saturating(wall - self.programs[index].behind);
-        let reached = self.ask(
-            index,
-            Question {
-                round,
-                asks,
-                verb,
-                fence,
-            },
-        );
+        let question = Question {
+            round,
+            asks: Asks::Acquire,
+            verb,
+            fence: FencingToken::saturating(wall - self.programs[index].behind),
+        };
+        let reached = self.ask(index, question);
         let deadline = call.machine.attempt_deadline(t0.steady, false);
         let tally = Tally::new(self.nodes.len());
-        let fences = Fences::default();
-        let queue = queue_round;
         call.open = Some(Open {
-            round,
-            asks,
-            t0,
-            deadline,
-            tally,
-            reached,
-            fences,
-            queue,
+            queue: queue_round,
+            ..Open::new(question, t0, deadline, tally, reached)
         });
         self.count_unreached(call.open.as_mut());
     }
@@ -322,12 +331,11 @@ impl World {
         let round = round.expect("a raise follows an attempt");
         let mut tally = Tally::new(self.nodes.len());
         let mut reached = NodeSet::EMPTY;
-        let (asks, verb, fence) = (Asks::Raise, Verb::Raise, agreement.fence());
         let question = Question {
             round,
-            asks,
-            verb,
-            fence,
+            asks: Asks::Raise,
+            verb: Verb::Raise,
+            fence: agreement.fence(),
         };
         for node in self.node_ids() {
             if agreement.behind().contains(node) {
@@ -341,18 +349,7 @@ impl World {
             }
         }
         let deadline = call.machine.raise_deadline(t0.steady);
-        let fences = Fences::default();
-        let asks = Asks::Raise;
-        call.open = Some(Open {
-            round,
-            asks,
-            t0,
-            deadline,
-            tally,
-            reached,
-            fences,
-            queue: None,
-        });
+        call.open = Some(Open::new(question, t0, deadline, tally, reached));
     }
 
     /// Asks all nodes, and returns those that are asked.
@@ -527,26 +524,16 @@ impl World {
             self.attempts[held.attempt].is_read = held.is_read;
             let round = self.new_round(held.attempt, index, held.ttl);
             let ttl_millis = held.ttl.millis();
-            let (asks, verb, fence) = (Asks::Extend, Verb::Extend { ttl_millis }, held.fence);
-            let reached = self.ask(
-                index,
-                Question {
-                    round,
-                    asks,
-                    verb,
-                    fence,
-                },
-            );
-            held.open = Some(Open {
+            let question = Question {
                 round,
-                asks,
-                t0: now,
-                deadline: now.steady.after(NODE_TIMEOUT),
-                tally: Tally::new(self.nodes.len()),
-                reached,
-                fences: Fences::default(),
-                queue: None,
-            });
+                asks: Asks::Extend,
+                verb: Verb::Extend { ttl_millis },
+                fence: held.fence,
+            };
+            let reached = self.ask(index, question);
+            let deadline = now.steady.after(NODE_TIMEOUT);
+            let tally = Tally::new(self.nodes.len());
+            held.open = Some(Open::new(question, now, deadline, tally, reached));
             self.count_unreached(held.open.as_mut());
             held.acts_at = self.now + self.random.below(120_000);
         }
