@@ -328,6 +328,17 @@ fn name_below(root: &Path, path: &Path) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
+/// Each sound text has no finding, and each wrong one has one.
+#[track_caller]
+fn tells_apart(count: impl Fn(&str) -> usize, sound: &[&str], wrong: &[&str]) {
+    for text in sound {
+        assert_eq!(count(text), 0, "{text}");
+    }
+    for text in wrong {
+        assert_eq!(count(text), 1, "{text}");
+    }
+}
+
 #[track_caller]
 fn none(findings: Vec<String>) {
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));

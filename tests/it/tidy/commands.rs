@@ -1,7 +1,7 @@
 //! Commands that pages print and campaigns run: the tests that they name exist, and so do the
 //! variables that they set.
 
-use super::{files, none};
+use super::{files, none, tells_apart};
 use std::fs;
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn every_command_names_tests_and_variables_that_exist() {
     );
 }
 
-/// Those that `tests/run` has run first, or behind all others, and those of `tests/servers`.
+/// The tests that `tests/run` runs first or last, and those of `tests/servers`.
 #[cfg(all(feature = "cli", feature = "tls-native-roots"))]
 #[test]
 fn every_test_that_has_its_own_turn_exists() {
@@ -222,20 +222,17 @@ fn a_command_that_names_no_test_is_found() {
             .flat_map(|command| findings(command, &files))
             .count()
     };
-    for sound in [
+    let sound = [
         "SECONDS=60 cargo test --release --test it fair::storms -- --nocapture",
         "`cargo test --test it -- storms::wav fair` and `cargo test -p models --test fair -- --skip ::tests::`",
         "cargo test --all-features --lib wait",
-    ] {
-        assert_eq!(found(sound), 0, "{sound}");
-    }
-    for wrong in [
+    ];
+    let wrong = [
         "cargo test --test it fair::storm_s",
         "cargo test --test it order",
         "cargo test -p models --test fences",
         "MINUTES=1 cargo test --test it fair",
         "cargo test --lib waves",
-    ] {
-        assert_eq!(found(wrong), 1, "{wrong}");
-    }
+    ];
+    tells_apart(found, &sound, &wrong);
 }
