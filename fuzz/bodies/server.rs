@@ -1,4 +1,4 @@
-//! What a server says of itself: `INFO` and `CLUSTER INFO`, and its error replies.
+//! What a server replies about itself: `INFO` and `CLUSTER INFO`, and its error replies.
 //!
 //! Input: where a section is cut, then the section, which is read as an error reply, too. Rules:
 //! 1. Reading never panics.

@@ -157,7 +157,7 @@ fn what_a_script_is_refused_for_has_its_name() {
             "memory is no reason to lose a lock"
         );
         ok(&server, &["CONFIG", "SET", "maxmemory", "0"]);
-        // Before 6.2, a server looks for its replicas only when a command comes from a client.
+        // Before 6.2, a server counts its replicas only for a command of a client, not of a script.
         let version = server.info("redis_version").unwrap();
         if version.starts_with("5.") || version.starts_with("6.0.") {
             continue;

@@ -64,10 +64,10 @@ impl Deployment {
 
 /// What the program writes, with this exit code and these words in its output.
 #[track_caller]
-pub(super) fn says(deployment: &Deployment, words: &[&str], code: i32, said: &[&str]) -> Ended {
+pub(super) fn prints(deployment: &Deployment, words: &[&str], code: i32, parts: &[&str]) -> Ended {
     let ended = run(deployment.tool(words));
     assert_eq!(ended.code, Some(code), "{}", ended.all());
-    for words in said {
+    for words in parts {
         assert!(ended.out.contains(words), "{words}: {}", ended.all());
     }
     ended

@@ -2,7 +2,7 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, run, says};
+use super::deployment::{Deployment, Ended, prints, run};
 use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
@@ -51,15 +51,15 @@ fn numbers(ended: &Ended, name: &str) -> Vec<Option<u64>> {
 #[test]
 fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     let deployment = known(3);
-    let nodes = says(&deployment, &["nodes"], 0, &[]);
+    let nodes = prints(&deployment, &["nodes"], 0, &[]);
     says_times(&nodes, ", votes counted for ", 3);
     let guarantee =
         "guarantee: one valid holder, if at most 1 of 3 nodes loses its keys within max_ttl\n";
-    let doctor = says(&deployment, &["doctor"], 0, &[guarantee]);
+    let doctor = prints(&deployment, &["doctor"], 0, &[guarantee]);
     says_times(&doctor, "\n  votes counted for ", 3);
     says_times(&doctor, "; the deployment began with it ", 3);
     for command in ["nodes", "doctor"] {
-        let json = says(&deployment, &[command, "--json"], 0, &[]);
+        let json = prints(&deployment, &[command, "--json"], 0, &[]);
         says_times(&json, "\"note\":\"founder\"", 3);
         let counted = numbers(&json, "votes_counted_ms");
         let least = NO_LONGER_NEW.as_millis() as u64;
@@ -75,7 +75,7 @@ fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     }
     let guarantee =
         "\"restart_policy\":\"observed: a program that has just started does not count a node";
-    let json = says(&deployment, &["doctor", "--json"], 0, &[guarantee]);
+    let json = prints(&deployment, &["doctor", "--json"], 0, &[guarantee]);
     assert!(
         json.out
             .contains("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes"),
@@ -90,7 +90,7 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
     deployment.servers[1].restart().unwrap();
     let address = deployment.servers[1].address();
     let line = format!("{address}: in quarantine, known for ");
-    let nodes = says(
+    let nodes = prints(
         &deployment,
         &["nodes"],
         1,
@@ -99,7 +99,7 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
     says_times(&nodes, ", votes counted for ", 2);
     let fault = "fault: quarantine: its votes do not count for another ";
     let fault_line = format!("{address}: does not vote\n");
-    let doctor = says(
+    let doctor = prints(
         &deployment,
         &["doctor"],
         1,
@@ -111,7 +111,7 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
         ],
     );
     says_times(&doctor, "fault: ", 1);
-    let json = says(
+    let json = prints(
         &deployment,
         &["nodes", "--json"],
         1,
@@ -143,7 +143,7 @@ fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     let doctor = asks(&deployment, &with_brief("doctor"));
     says_times(&doctor, "; it joined or lost its keys ", 1);
     says_times(&doctor, "  votes counted for ", 3);
-    let json = says(
+    let json = prints(
         &deployment,
         &[&with_brief("doctor")[..], &["--json"]].concat(),
         0,
@@ -163,7 +163,7 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     // All keys but the node's own.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
     ok(&deployment.servers[2], &user);
-    says(&deployment, &["nodes"], 0, &[&format!(", {NOTHING_TOLD}")]);
+    prints(&deployment, &["nodes"], 0, &[&format!(", {NOTHING_TOLD}")]);
     let address = deployment.servers[2].address();
     let weaker = format!(
         "guarantee: one valid holder, if none of the 2 other nodes loses its keys within max_ttl, and {address} loses \
@@ -172,18 +172,18 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     let votes = format!("\n  votes count; {NOTHING_TOLD}\n");
     let advice = "warning: acl: the user lacks rights that restart protection needs: a program that has just started \
                   does not see that the node has lost its keys; ACL SETUSER default ~quorumlock-node:\n";
-    says(&deployment, &["doctor"], 1, &[&weaker, &votes, advice]);
+    prints(&deployment, &["doctor"], 1, &[&weaker, &votes, advice]);
     // The rule that is shown is enough.
     deployment.servers[2]
         .command(&["ACL", "SETUSER", "default", "~quorumlock-node:"])
         .unwrap();
-    says(&deployment, &["doctor"], 0, &["at most 1 of 3 nodes"]);
+    prints(&deployment, &["doctor"], 0, &["at most 1 of 3 nodes"]);
 }
 
 #[test]
 fn programs_with_other_settings_are_a_warning_of_each_node() {
     let mut deployment = known(3);
-    let longer = says(
+    let longer = prints(
         &deployment,
         &["doctor", "--max-ttl", "2m"],
         1,
@@ -195,7 +195,7 @@ fn programs_with_other_settings_are_a_warning_of_each_node() {
         3,
     );
     // It has stored the longer one, so the others have the mismatch now.
-    let shorter = says(
+    let shorter = prints(
         &deployment,
         &["doctor"],
         1,
@@ -228,13 +228,13 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let single = known(1);
     let lost = "guarantee: one valid holder, if the node does not lose its keys ";
     let restarted = "and is not restarted: it writes nothing to disk\n";
-    says(
+    prints(
         &single,
         &["doctor"],
         0,
         &[&format!("{lost}within max_ttl, {restarted}")],
     );
-    says(
+    prints(
         &single,
         &["doctor", "--restart-policy", "off"],
         0,
@@ -251,7 +251,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         "100ms",
     ];
     let waits = "fault: quarantine: its votes do not count for another ";
-    says(
+    prints(
         &single,
         &strict,
         2,
@@ -266,7 +266,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     single.servers[0]
         .command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
         .unwrap();
-    says(
+    prints(
         &single,
         &["doctor"],
         0,
@@ -278,7 +278,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
             .map(|_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap())
             .collect(),
     };
-    says(
+    prints(
         &durable,
         &["doctor", "--durable"],
         0,
@@ -296,14 +296,14 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let evicts = format!(
         "at most 1 of 3 nodes loses its keys within max_ttl, and {address} (volatile-lru) evicts no lock\n"
     );
-    says(&durable, &["doctor"], 1, &[&evicts]);
+    prints(&durable, &["doctor"], 1, &[&evicts]);
     let mut absent = known(3);
     absent.servers[0].kill();
     let unknown = format!(
         "within max_ttl, and {} remembers losses, which is not known\n",
         absent.servers[0].address()
     );
-    says(&absent, &["doctor"], 1, &[&unknown]);
+    prints(&absent, &["doctor"], 1, &[&unknown]);
 }
 
 #[test]
