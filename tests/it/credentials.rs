@@ -4,6 +4,7 @@
 use crate::clients::StopAtEnd;
 use crate::support::fake::{Fake, is};
 use crate::support::process::eventually;
+use crate::support::queues::connections;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::{
@@ -60,13 +61,9 @@ fn pair(mutex: &Mutex) {
 /// The first words of the subscribed connection of each server.
 fn subscribers(servers: &[Server]) -> Vec<String> {
     let id = |server: &Server| {
-        let list = server
-            .command(&["CLIENT", "LIST", "TYPE", "pubsub"])
-            .unwrap();
-        let Answer::Text(list) = list else {
-            panic!("{list:?}")
-        };
-        list.split(' ').next().unwrap_or_default().to_owned()
+        let lines = connections(server, &["TYPE", "pubsub"]);
+        let id = lines.first().and_then(|line| line.split(' ').next());
+        id.unwrap_or_default().to_owned()
     };
     servers.iter().map(id).collect()
 }

@@ -10,6 +10,7 @@ use crate::clients::{
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually};
+use crate::support::queues::subscribers;
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{
@@ -503,15 +504,6 @@ fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
             let mine = client(&servers);
             let theirs = client(&servers);
             let held = take(&long_lock(&theirs, KEY));
-            let subscribers = |server: &Server| {
-                let Answer::Text(list) = server
-                    .command(&["CLIENT", "LIST", "TYPE", "pubsub"])
-                    .unwrap()
-                else {
-                    panic!()
-                };
-                list.lines().count()
-            };
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
                     long_lock(&mine, KEY)

@@ -9,9 +9,10 @@ mod kinds;
 mod rights;
 
 use crate::clients::{SOON, builder, client, long_lock, take};
-use crate::support::process::{Socket, SocketState, connections_to, eventually};
+use crate::support::process::eventually;
 use crate::support::queues::{
-    Stranger, channels, count, entries, forge_member, no_entry_stays, no_entry_stays_behind,
+    Stranger, channels, connections, count, entries, forge_member, no_entry_stays,
+    no_entry_stays_behind,
 };
 use crate::support::server::Server;
 use kinds::{KINDS, Kind};
@@ -26,22 +27,46 @@ const LATE: Duration = Duration::from_millis(500);
 /// The client of entries that no client of ours has.
 const OTHER: &str = "00000000000000ab";
 
-/// Connects these clients, and returns the connections that they have, but for those of
-/// subscribers.
-fn connect(servers: &[Server], clients: [&Redlock; 2]) -> Vec<Socket> {
+/// Connects these clients, and returns the connections that the servers have then.
+fn connect(servers: &[Server], clients: [&Redlock; 2]) -> Vec<Vec<String>> {
     clients
         .iter()
         .for_each(|client| drop(client.connect(SOON).unwrap()));
-    let all = connections(servers);
-    assert!(all.len() >= clients.len() * servers.len(), "{all:?}");
-    all
+    // Servers may still have others, which are closed.
+    let are_alone = || {
+        let all = open_connections(servers);
+        all.iter().all(|numbers| numbers.len() == clients.len())
+    };
+    assert!(
+        eventually(SOON, are_alone),
+        "{:?}",
+        open_connections(servers)
+    );
+    open_connections(servers)
 }
 
-/// The connections of this process to the servers.
-fn connections(servers: &[Server]) -> Vec<Socket> {
-    let mut all = connections_to(&servers.iter().map(Server::port).collect::<Vec<_>>());
-    all.retain(|socket| socket.state == SocketState::Established);
-    all
+/// The numbers of the connections that each server has, but for those of subscribers and tests.
+fn open_connections(servers: &[Server]) -> Vec<Vec<String>> {
+    let numbers = |server: &Server| {
+        let all = connections(server, &["TYPE", "normal"]).into_iter();
+        let others = all.filter(|line| !line.contains(" cmd=client"));
+        others
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect()
+    };
+    servers.iter().map(numbers).collect()
+}
+
+/// No connection has been closed since.
+#[track_caller]
+fn assert_kept(before: &[Vec<String>], servers: &[Server], what: &str) {
+    let after = open_connections(servers);
+    let is_kept =
+        |(before, after): (&Vec<String>, &Vec<String>)| before.iter().all(|id| after.contains(id));
+    assert!(
+        before.iter().zip(&after).all(is_kept),
+        "{what}: {before:?} {after:?}"
+    );
 }
 
 /// A client holds a lock, and another one waits for it; then something is done, and the lock is
@@ -92,13 +117,7 @@ fn time_to_hand_over(
             "{}: it does not get the lock: {left:?}",
             kind.name
         );
-        let after = connections(servers);
-        let is_kept = |one: &Socket| after.iter().any(|other| other.local_port == one.local_port);
-        assert!(
-            before.iter().all(is_kept),
-            "{}: {before:?} {after:?}",
-            kind.name
-        );
+        assert_kept(&before, servers, kind.name);
         had.saturating_duration_since(begun)
     })
 }

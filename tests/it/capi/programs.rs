@@ -14,6 +14,7 @@ use quorumlock::Redlock;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
@@ -46,6 +47,21 @@ pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
     command
 }
 
+/// Tests a program by itself, under valgrind, and with sanitizers, all at once.
+fn in_each_way(name: &str, valgrind: &[&str], test: fn(&Path, &[&str])) {
+    let source = format!("tests/it/capi/{name}.c");
+    let program = compile(name, &source, &["-std=c99"]);
+    thread::scope(|scope| {
+        scope.spawn(|| test(&program, &[]));
+        scope.spawn(|| test(&program, valgrind));
+        if has_sanitizer(SANITIZERS) {
+            let name = format!("{name}-sanitized");
+            let program = compile(&name, &source, &["-std=c99", SANITIZERS]);
+            test(&program, &[]);
+        }
+    });
+}
+
 fn keeps_all(program: &Path, valgrind: &[&str]) {
     prints(
         program,
@@ -69,19 +85,7 @@ fn prints(program: &Path, valgrind: &[&str], servers: &[Server], expected: &str)
 
 #[test]
 fn calls_in_any_order_give_what_is_promised() {
-    let program = compile("misuse", "tests/it/capi/misuse.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "misuse-sanitized",
-                "tests/it/capi/misuse.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("misuse", &STRICT, keeps_all);
 }
 
 #[test]
@@ -102,87 +106,27 @@ fn a_provider_finds_the_credentials_of_each_node() {
 
 #[test]
 fn reentrant_locks_have_threads_and_objects_as_owners() {
-    let program = compile("reentrant", "tests/it/capi/reentrant.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "reentrant-sanitized",
-                "tests/it/capi/reentrant.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("reentrant", &STRICT, keeps_all);
 }
 
 #[test]
 fn locks_to_read_and_to_write_exclude_and_share_as_they_should() {
-    let program = compile("read_write", "tests/it/capi/read_write.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "read_write-sanitized",
-                "tests/it/capi/read_write.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("read_write", &STRICT, keeps_all);
 }
 
 #[test]
 fn fair_locks_have_numbers_if_they_are_fenced() {
-    let program = compile("fair", "tests/it/capi/fair.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "fair-sanitized",
-                "tests/it/capi/fair.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("fair", &STRICT, keeps_all);
 }
 
 #[test]
 fn sets_of_resources_are_mutexes_like_others() {
-    let program = compile("sets", "tests/it/capi/sets.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "sets-sanitized",
-                "tests/it/capi/sets.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("sets", &STRICT, keeps_all);
 }
 
 #[test]
 fn permits_are_mutexes_that_several_hold() {
-    let program = compile("permits", "tests/it/capi/permits.c", &["-std=c99"]);
-    keeps_all(&program, &[]);
-    keeps_all(&program, &STRICT);
-    if has_sanitizer(SANITIZERS) {
-        keeps_all(
-            &compile(
-                "permits-sanitized",
-                "tests/it/capi/permits.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("permits", &STRICT, keeps_all);
 }
 
 #[test]
@@ -238,19 +182,7 @@ fn hosts(program: &Path, valgrind: &[&str]) {
 
 #[test]
 fn a_host_of_any_habits_is_at_home() {
-    let program = compile("host", "tests/it/capi/host.c", &["-std=c99"]);
-    hosts(&program, &[]);
-    hosts(&program, &LENIENT);
-    if has_sanitizer(SANITIZERS) {
-        hosts(
-            &compile(
-                "host-sanitized",
-                "tests/it/capi/host.c",
-                &["-std=c99", SANITIZERS],
-            ),
-            &[],
-        );
-    }
+    in_each_way("host", &LENIENT, hosts);
 }
 
 #[test]

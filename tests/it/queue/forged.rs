@@ -2,11 +2,11 @@
 
 use super::kinds::KINDS;
 use super::{
-    LATE, OTHER, assert_in_time, connect, connections, has_all_channels, is_forged, nothing_stays,
+    LATE, OTHER, assert_in_time, assert_kept, connect, has_all_channels, is_forged, nothing_stays,
     patient, time_to_hand_over,
 };
 use crate::clients::{SOON, client, long_lock, take};
-use crate::support::process::{Socket, eventually};
+use crate::support::process::eventually;
 use crate::support::queues::{Stranger, entries, forge, forge_member, has_entries, no_entry_stays};
 use crate::support::server::Server;
 use quorumlock::Redlock;
@@ -106,14 +106,7 @@ fn a_thousand_forged_messages_a_second_are_borne() {
             let begun = Instant::now();
             assert!(waiting.join().unwrap().is_some());
             assert_in_time(begun.elapsed(), LATE, kind.name);
-            let after = connections(&servers);
-            let is_kept =
-                |one: &Socket| after.iter().any(|other| other.local_port == one.local_port);
-            assert!(
-                before.iter().all(is_kept),
-                "{}: {before:?} {after:?}",
-                kind.name
-            );
+            assert_kept(&before, &servers, kind.name);
         });
         no_entry_stays(&servers);
     }

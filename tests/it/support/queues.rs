@@ -130,13 +130,16 @@ pub(crate) fn has_channels<'s>(
 
 /// How many connections of subscribers a server has.
 pub(crate) fn subscribers(server: &Server) -> usize {
-    let Answer::Text(list) = server
-        .command(&["CLIENT", "LIST", "TYPE", "pubsub"])
-        .unwrap()
-    else {
+    connections(server, &["TYPE", "pubsub"]).len()
+}
+
+/// The connections that a server has, or those of them that words choose: its line about each.
+pub(crate) fn connections(server: &Server, which: &[&str]) -> Vec<String> {
+    let words = [&["CLIENT", "LIST"], which].concat();
+    let Answer::Text(list) = server.command(&words).unwrap() else {
         panic!()
     };
-    list.lines().count()
+    list.lines().map(str::to_owned).collect()
 }
 
 /// Cuts all connections of subscribers.

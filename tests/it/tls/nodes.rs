@@ -64,10 +64,10 @@ const LEFT_OUT: [&str; 37] = [
     "watchdog::the_thread_is_started",
 ];
 
-/// Runs these tests in a process of servers with TLS. They sleep for most of their time, so two run
-/// at once.
+/// Runs these tests in a process of servers with TLS: four at once, because they sleep for most of
+/// their time.
 fn over_tls(tests: &[&str]) {
-    run(tests, "2", |_| true);
+    run(tests, "4", |_| true);
 }
 
 /// The same with tests of programs in C, whose library has TLS as well.
