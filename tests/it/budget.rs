@@ -8,6 +8,8 @@ use crate::support::server::Server;
 use crate::tidy::path::listed;
 use counted::Counts;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
 
 /// How many pairs the two programs make whose difference counts.
 const PAIRS: [usize; 2] = [100, 300];
@@ -69,43 +71,50 @@ const BUDGETS: [Budget; 10] = [
 ];
 
 /// Instructions, system calls, allocations and files, each with a bound that it must not exceed.
+/// Those of one node and those of five are counted at once.
 #[test]
 fn a_warm_pair_costs_no_more_than_it_may() {
-    let program = compile_rust("pairs", "tests/it/budget/pairs.rs");
-    for budget in &BUDGETS {
-        let servers = Server::several(budget.nodes).unwrap();
-        let counted = |pairs: usize| {
-            let settings = [budget.kind.to_owned(), pairs.to_string()];
-            let urls = servers.iter().map(Server::url);
-            Counts::of(
-                &program,
-                &settings.into_iter().chain(urls).collect::<Vec<_>>(),
-            )
-        };
-        let tries = (0..TRIES)
-            .map(|_| counted(PAIRS[1]).a_pair(&counted(PAIRS[0]), (PAIRS[1] - PAIRS[0]) as f64));
-        let mut exceeded: Option<BTreeMap<String, f64>> = None;
-        let is_kept = tries.into_iter().any(|pair| {
-            // The map in src/engine/mod.rs leads along the path that an attempt for a plain lock
-            // takes.
-            for (function, file) in listed()[0].iter().filter(|_| budget.kind == "plain") {
-                assert!(
-                    pair.instructions.contains_key(file),
-                    "no pair executes code of {file}, where {function} is"
-                );
-            }
-            let mut excess = excess(&pair, budget);
-            if let Some(before) = &exceeded {
-                excess.retain(|figure, _| before.contains_key(figure));
-            }
-            exceeded.insert(excess).is_empty()
-        });
-        assert!(
-            is_kept,
-            "{}, {} nodes: {exceeded:?} too many",
-            budget.kind, budget.nodes
-        );
-    }
+    let program = &compile_rust("pairs", "tests/it/budget/pairs.rs");
+    thread::scope(|scope| {
+        for nodes in [1, 5] {
+            let budgets = BUDGETS.iter().filter(move |budget| budget.nodes == nodes);
+            scope.spawn(|| budgets.for_each(|budget| is_kept(budget, program)));
+        }
+    });
+}
+
+fn is_kept(budget: &Budget, program: &Path) {
+    let servers = Server::several(budget.nodes).unwrap();
+    let counted = |pairs: usize| {
+        let settings = [budget.kind.to_owned(), pairs.to_string()];
+        let urls = servers.iter().map(Server::url);
+        Counts::of(
+            program,
+            &settings.into_iter().chain(urls).collect::<Vec<_>>(),
+        )
+    };
+    let tries = (0..TRIES)
+        .map(|_| counted(PAIRS[1]).a_pair(&counted(PAIRS[0]), (PAIRS[1] - PAIRS[0]) as f64));
+    let mut exceeded: Option<BTreeMap<String, f64>> = None;
+    let is_kept = tries.into_iter().any(|pair| {
+        // The map in src/engine/mod.rs leads along the path that an attempt for a plain lock takes.
+        for (function, file) in listed()[0].iter().filter(|_| budget.kind == "plain") {
+            assert!(
+                pair.instructions.contains_key(file),
+                "no pair executes code of {file}, where {function} is"
+            );
+        }
+        let mut excess = excess(&pair, budget);
+        if let Some(before) = &exceeded {
+            excess.retain(|figure, _| before.contains_key(figure));
+        }
+        exceeded.insert(excess).is_empty()
+    });
+    assert!(
+        is_kept,
+        "{}, {} nodes: {exceeded:?} too many",
+        budget.kind, budget.nodes
+    );
 }
 
 /// By how much a pair exceeds its budget, by figure.

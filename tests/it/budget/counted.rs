@@ -21,7 +21,8 @@ pub(super) struct Counts {
 impl Counts {
     /// Runs a program twice under valgrind.
     pub(super) fn of(program: &Path, arguments: &[String]) -> Counts {
-        let profile = program.with_extension("callgrind");
+        // Programs with other numbers of nodes run at the same time.
+        let profile = program.with_extension(format!("{}.callgrind", arguments.len()));
         let out = format!("--callgrind-out-file={}", profile.display());
         let traced = valgrind(
             &["--tool=callgrind", "--trace-syscalls=yes", &out],
