@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 /// `QUORUMLOCK_QUEUE_STEPS` makes the run longer.
-const STEPS: u64 = 1000;
+const STEPS: u64 = 600;
 
 /// A node, as one client that asks and one that receives.
 struct Side {

@@ -45,7 +45,7 @@ fn run(test: &'static str, singles: usize) {
     if let Some(worker) = Worker::this() {
         return work(&worker);
     }
-    let seconds = number("QUORUMLOCK_SETS_SECONDS").unwrap_or(4);
+    let seconds = number("QUORUMLOCK_SETS_SECONDS").unwrap_or(3);
     let mut storm = Storm::begin(
         test,
         Server::several(SERVERS).unwrap(),
