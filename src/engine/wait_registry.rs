@@ -380,6 +380,20 @@ mod tests {
     }
 
     #[test]
+    fn a_message_an_interrupt_and_the_end_of_attention_are_each_more_than_the_deadline() {
+        let by_the_deadline = Wakening::default();
+        assert!(!by_the_deadline.is_any());
+        let is_any = |change: fn(&mut Wakening)| {
+            let mut wakening = Wakening::default();
+            change(&mut wakening);
+            wakening.is_any()
+        };
+        assert!(is_any(|wakening| wakening.notes.push(turn(0))));
+        assert!(is_any(|wakening| wakening.is_interrupted = true));
+        assert!(is_any(|wakening| wakening.is_inattentive = true));
+    }
+
+    #[test]
     fn a_message_that_arrives_between_two_waits_ends_the_next_one() {
         let (mut registry, interrupt) = registry(3);
         let (client, call) = registry.enter(&interrupt, 7);

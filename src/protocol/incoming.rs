@@ -88,3 +88,33 @@ impl Incoming {
         self.start += length;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer that has read so many bytes, and parsed those that are not left.
+    fn buffer(read: usize, left: usize) -> Incoming {
+        let mut incoming = Incoming::new(2 * LOW_SPACE, Timestamp::ORIGIN);
+        incoming.space()[..read].fill(b'x');
+        incoming.received(read);
+        incoming.taken(read - left);
+        incoming
+    }
+
+    #[test]
+    fn what_is_left_moves_to_the_front_where_there_is_little_space_behind_it() {
+        for (read, left, space) in [
+            (LOW_SPACE, 12, LOW_SPACE),
+            (LOW_SPACE + 1, 12, 2 * LOW_SPACE - 12),
+            (2 * LOW_SPACE, 12, 2 * LOW_SPACE - 12),
+            (2 * LOW_SPACE, 0, 2 * LOW_SPACE),
+            // A reply that fills it: it grows.
+            (2 * LOW_SPACE, 2 * LOW_SPACE, 2 * LOW_SPACE),
+        ] {
+            let mut incoming = buffer(read, left);
+            assert_eq!(incoming.space().len(), space, "{read} read, {left} left");
+            assert_eq!(incoming.unparsed(), vec![b'x'; left]);
+        }
+    }
+}

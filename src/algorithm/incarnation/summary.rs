@@ -75,3 +75,22 @@ impl fmt::Display for NodeNote {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_note_says_what_a_person_can_act_on() {
+        let age = Duration::from_secs(90);
+        for (note, words) in [
+            (NodeNote::Founder { age }, "began with it 90 s ago"),
+            (NodeNote::Missing, "fewer than a quorum"),
+            (NodeNote::Since { age }, "lost its keys 90 s ago or earlier"),
+            (NodeNote::Unknown, "not asked"),
+            (NodeNote::Withheld, "no right to its key"),
+        ] {
+            assert!(note.to_string().contains(words), "{note}");
+        }
+    }
+}

@@ -74,6 +74,21 @@ fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
 }
 
 #[test]
+fn an_extension_is_in_flight_from_when_it_is_due_until_its_result() {
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
+    assert!(!renewals.is_in_flight(id));
+    assert_eq!(due(&mut renewals, 300), [id]);
+    assert!(renewals.is_in_flight(id));
+    assert!(renewals.failed(id, at(350)));
+    assert!(!renewals.is_in_flight(id));
+    assert_eq!(due(&mut renewals, 487), [id]);
+    assert!(renewals.is_in_flight(id));
+    renewals.renewed(id, at(487), ttl(900).lease_from(at(487)), at(490));
+    assert!(!renewals.is_in_flight(id));
+    assert!(renewals.remove(id) && !renewals.is_in_flight(id));
+}
+
+#[test]
 fn a_failed_try_is_repeated_more_and_more_often_until_the_end() {
     let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     let tries = failing(&mut renewals, id, at(898), Duration::from_millis(50));

@@ -29,6 +29,16 @@ fn tally(row: &str) -> Tally {
 }
 
 #[test]
+fn a_quorum_may_still_grant_while_enough_nodes_are_undecided() {
+    for row in ["_", "g", "g_", "gg", "__r", "g_x", "ggr", "g__rr", "___ax"] {
+        assert!(tally(row).can_be_won(), "{row}");
+    }
+    for row in ["r", "gr", "_x", "gax", "_rx", "gg_rrx", "__xrr"] {
+        assert!(!tally(row).can_be_won(), "{row}");
+    }
+}
+
+#[test]
 fn acquisitions_are_decided_as_soon_as_they_are_certain() {
     use Outcome::*;
     let table = [

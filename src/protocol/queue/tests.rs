@@ -10,6 +10,7 @@ use crate::algorithm::kind::EntryKind;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::queue::Entry;
 use crate::algorithm::vote::Vote;
+use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
 use crate::fault::server_error::ServerError;
 
@@ -102,6 +103,32 @@ fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
                 "{bytes:?} to {kind:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_user_without_a_right_learns_which_commands_an_operation_needs() {
+    let refused = Reply::Error(b"NOPERM No permissions to access a key");
+    let acquire = Verb::Acquire { ttl_millis: 30_000 };
+    let extend = Verb::Extend { ttl_millis: 30_000 };
+    let queues = "EVAL with GET, SET, DEL, EXISTS, PTTL, TIME and the commands of queues";
+    for (verb, kind, needs) in [
+        (acquire, Kind::Plain, "SET"),
+        (extend, Kind::Plain, "EVAL with GET and PEXPIRE"),
+        (Verb::Release(None), Kind::Plain, "EVAL with GET and DEL"),
+        (Verb::Raise, FENCED, "EVAL with GET, SET and TIME"),
+        (
+            Verb::Release(None),
+            Kind::Read,
+            "EVAL with GET, SET, DEL, PEXPIRE and TIME",
+        ),
+        (took(take(TicketRequest::Fixed(6))), FENCED, queues),
+        (Verb::Leave(None), Kind::Plain, queues),
+    ] {
+        let Ok(Answer::Vote(Vote::Fault(fault))) = meaning(verb, kind, refused) else {
+            panic!("{verb:?} of {kind:?} is no fault");
+        };
+        assert_eq!(fault.detail, Detail::Key(needs), "{verb:?} {kind:?}");
     }
 }
 

@@ -34,3 +34,28 @@ impl Backlog {
         self.is_overdue(limit, now) || self.requests > SOFT_LIMIT || self.unsent > UNSENT_LIMIT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_is_late_by_its_age_its_requests_or_its_bytes() {
+        let limit = Duration::from_millis(100);
+        let is_late = |requests, unsent, age: Option<u64>| {
+            let now = Timestamp::ORIGIN.after(Duration::from_millis(age.unwrap_or(0)));
+            let backlog = Backlog {
+                requests,
+                unsent,
+                oldest: age.map(|_| Timestamp::ORIGIN),
+            };
+            backlog.is_late(limit, now)
+        };
+        assert!(!is_late(0, 0, None));
+        assert!(!is_late(SOFT_LIMIT, UNSENT_LIMIT, Some(100)));
+        assert!(is_late(1, 0, Some(101)));
+        assert!(is_late(SOFT_LIMIT + 1, 0, Some(0)));
+        assert!(is_late(HARD_LIMIT, 0, Some(0)));
+        assert!(is_late(1, UNSENT_LIMIT + 1, Some(0)));
+    }
+}

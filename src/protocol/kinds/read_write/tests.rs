@@ -117,6 +117,29 @@ fn a_reply_means_what_its_operation_makes_of_it() {
 }
 
 #[test]
+fn what_has_ended_is_dropped_and_the_rest_stays_as_it_is() {
+    let [one, two] = ["1", "2"].map(|digit| digit.repeat(40));
+    for (text, now, left) in [
+        (
+            format!("r 7:{one} 9:{two}"),
+            7,
+            format!("r 7:{one} 9:{two}"),
+        ),
+        (format!("r 7:{one} 9:{two}"), 8, format!("r 9:{two}")),
+        (format!("r 7:{one} 9:{two}"), 10, String::new()),
+        (format!("w 7 {one}"), 7, format!("w 7 {one}")),
+        (format!("w 7 {one}"), 8, String::new()),
+        (format!("f 5 8 w 7 {one}"), 8, "f 5 8".to_owned()),
+        (format!("f 5 8 r 9:{one}"), 9, format!("r 9:{one}")),
+    ] {
+        let mut value = ReadWriteValue::parse(text.as_bytes()).unwrap();
+        value.expire(now);
+        assert_eq!(value.text(), left.as_bytes(), "{text} at {now}");
+        assert!(value.is_write == left.contains('w'), "{text} at {now}");
+    }
+}
+
+#[test]
 fn a_value_is_a_writer_or_readers_and_perhaps_a_number() {
     let one = "1".repeat(40);
     let two = "2".repeat(40);
