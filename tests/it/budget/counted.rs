@@ -19,7 +19,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Runs a program twice under valgrind.
+    /// Runs a program under valgrind.
     pub(super) fn of(program: &Path, arguments: &[String]) -> Counts {
         // Programs with other numbers of nodes run at the same time.
         let profile = program.with_extension(format!("{}.callgrind", arguments.len()));
@@ -29,21 +29,13 @@ impl Counts {
             program,
             arguments,
         );
-        let allocated = valgrind(&["--tool=memcheck"], program, arguments);
-        let allocations = allocated
-            .split("total heap usage: ")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
-        let counts = Counts {
-            instructions: by_file(
-                &fs::read_to_string(&profile).unwrap(),
-                &format!("{}/src/", root().display()),
-            ),
-            calls: calls(&traced),
-            allocations: allocations.unwrap().replace(',', "").parse().unwrap(),
-        };
+        let profiled = fs::read_to_string(&profile).unwrap();
         fs::remove_file(profile).unwrap();
-        counts
+        Counts {
+            instructions: by_file(&profiled, &format!("{}/src/", root().display())),
+            calls: calls(&traced),
+            allocations: allocations(&profiled),
+        }
     }
 
     /// What each of so many more pairs has cost than the pairs of `before`.
@@ -124,6 +116,25 @@ fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
     counts
 }
 
+/// How often the functions that allocate are called in a profile. The line before `calls=` names
+/// what is called.
+fn allocations(profile: &str) -> f64 {
+    let mut names = BTreeMap::new();
+    let (mut count, mut called) = (0.0, "");
+    for line in profile.lines() {
+        if let Some(("fn" | "cfn", text)) = line.split_once('=') {
+            let (number, name) = text.split_once(' ').unwrap_or((text, ""));
+            called = *names.entry(number).or_insert(name);
+        } else if let Some(calls) = line.strip_prefix("calls=")
+            && ["calloc", "malloc", "posix_memalign", "realloc"].contains(&called)
+        {
+            let times = calls.split(' ').next().unwrap_or_default();
+            count += times.parse::<f64>().unwrap();
+        }
+    }
+    count
+}
+
 /// The path below `src` of a file of the library.
 fn below(source: &str, file: &str) -> String {
     file.strip_prefix("src/")
@@ -135,10 +146,11 @@ fn below(source: &str, file: &str) -> String {
 #[test]
 fn a_profile_and_a_trace_are_read() {
     let profile = "fl=(1) src/a.rs\nfn=(1) a\n1 10\n+2 5\nfi=(2) /w/src/b.rs\n3 7\nfe=(1)\ncfi=(3) /rustc/core.rs\n\
-        cfn=(2) c\ncalls=2 9\n4 90\n* 1\nfl=(3)\n1 100\n";
+        cfn=(2) malloc\ncalls=2 9\n4 90\n* 1\nfl=(3)\n1 100\ncfn=(2)\ncalls=1 9\n2 8\ncfn=(1)\ncalls=5 9\n3 1\n";
     let expected =
         [("", 100.0), ("a.rs", 16.0), ("b.rs", 7.0)].map(|(file, count)| (file.to_owned(), count));
     assert_eq!(by_file(profile, "/w/src/"), BTreeMap::from(expected));
+    assert_eq!(allocations(profile), 3.0);
     let trace = "==1== x\nSYSCALL[1,1]( 44) sys_sendto ( 5 )\nSYSCALL[1,2](228) sys_clock_gettime( 1 )[sync]\n\
         SYSCALL[1,1](44) sys_sendto ( 6 )\n";
     let expected =
