@@ -11,7 +11,6 @@ use crate::fault::tls_error::TlsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::transport::TransportConfig;
 use crate::protocol::session::HandshakeState;
-use crate::protocol::session::backlog::{HARD_LIMIT, UNSENT_LIMIT};
 use std::time::Duration;
 
 /// How long an answer may be overdue before the connection is closed. Long, because that does not
@@ -31,7 +30,6 @@ impl NodeConnection {
     pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
         let backlog = self.backlog();
         let silence_limit = SILENCE_LIMIT.max(self.node_timeout * 2);
-        let is_long = backlog.requests > HARD_LIMIT || backlog.unsent > UNSENT_LIMIT;
         let (is_late, limit) = match self.link.socket {
             SocketState::Closed => return None,
             SocketState::Open(_) => (backlog.is_overdue(silence_limit, now), silence_limit),
@@ -40,7 +38,7 @@ impl NodeConnection {
                 CONNECT_LIMIT,
             ),
         };
-        let cause = match (is_late, is_long) {
+        let cause = match (is_late, backlog.is_too_long()) {
             (true, _) => Cause::TimedOut,
             (false, true) => Cause::Backlog,
             (false, false) => return None,

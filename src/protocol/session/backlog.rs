@@ -8,9 +8,9 @@ use std::time::Duration;
 /// is. This only leaves room for releases.
 pub const SOFT_LIMIT: usize = HARD_LIMIT / 2;
 /// Unanswered requests beyond which a connection is closed.
-pub const HARD_LIMIT: usize = 65_536;
+const HARD_LIMIT: usize = 65_536;
 /// Unsent bytes beyond which it is closed.
-pub const UNSENT_LIMIT: usize = 8 * 1024 * 1024;
+const UNSENT_LIMIT: usize = 8 * 1024 * 1024;
 
 /// What a server has not replied to, or several have not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,11 @@ impl Backlog {
     /// Whether it is that old, or so many requests or unsent bytes are more than a node is asked.
     pub fn is_late(&self, limit: Duration, now: Timestamp) -> bool {
         self.is_overdue(limit, now) || self.requests > SOFT_LIMIT || self.unsent > UNSENT_LIMIT
+    }
+
+    /// Whether it is so long that the connection is closed.
+    pub fn is_too_long(&self) -> bool {
+        self.requests > HARD_LIMIT || self.unsent > UNSENT_LIMIT
     }
 }
 
@@ -57,5 +62,23 @@ mod tests {
         assert!(is_late(SOFT_LIMIT + 1, 0, Some(0)));
         assert!(is_late(HARD_LIMIT, 0, Some(0)));
         assert!(is_late(1, UNSENT_LIMIT + 1, Some(0)));
+    }
+
+    #[test]
+    fn a_backlog_is_too_long_by_its_requests_or_its_bytes() {
+        for (requests, unsent, is_too_long) in [
+            (HARD_LIMIT, UNSENT_LIMIT, false),
+            (HARD_LIMIT + 1, 0, true),
+            (HARD_LIMIT + 2, 0, true),
+            (0, UNSENT_LIMIT + 1, true),
+            (0, UNSENT_LIMIT + 2, true),
+        ] {
+            let backlog = Backlog {
+                requests,
+                unsent,
+                oldest: None,
+            };
+            assert_eq!(backlog.is_too_long(), is_too_long, "{backlog:?}");
+        }
     }
 }
