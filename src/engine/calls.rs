@@ -472,6 +472,13 @@ impl Engine {
         self.driver.enter(|nodes, _| nodes.rounds.in_flight())
     }
 
+    #[cfg(test)]
+    #[allow(dead_code, reason = "the simulator asks")]
+    pub(crate) fn followers(&self) -> usize {
+        self.driver
+            .enter(|nodes, _| nodes.connections.followers.len())
+    }
+
     /// How long a node has to answer.
     pub(crate) fn node_timeout(&self) -> Duration {
         self.node_timeout

@@ -66,6 +66,12 @@ fn has_key(node: usize, key: &str) -> bool {
     })
 }
 
+/// What the counters of the client show.
+fn counters() -> String {
+    let counters = with(|world| world.clients[0].counters.clone()).unwrap();
+    counters.prometheus_text()
+}
+
 fn blocked(time: u64) -> Kind {
     Kind::Block {
         client: Some(0),
@@ -163,12 +169,52 @@ fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
             }
             drop(guard);
             pass(2_000);
-            let counters = with(|world| world.clients[0].counters.clone()).unwrap();
-            let text = counters.prometheus_text();
+            let text = counters();
             assert!(
                 text.contains("outcome=\"unconfirmed\",dropped=\"true\"} 1\n"),
                 "{text}"
             );
+        },
+    );
+}
+
+/// Replies come in the time that they have, though the program does something else before.
+#[test]
+fn a_release_that_is_on_its_way_is_not_given_up_by_the_next_call() {
+    let far = |plan: &mut Plan| {
+        plan.paths
+            .iter_mut()
+            .for_each(|path| path.delay = 5 * MILLISECOND)
+    };
+    play(far, |redlock| {
+        let other = redlock.mutex("r1");
+        drop(redlock.mutex("r0").lock().unwrap());
+        assert!(other.lock().unwrap().unlock().is_ok());
+        pass(100);
+        let text = counters();
+        assert!(
+            text.contains("outcome=\"released\",dropped=\"true\"} 1\n"),
+            "{text}"
+        );
+    });
+}
+
+/// Their commands are encoded once, from when all were looked at, for as long as they are alike.
+#[test]
+fn nodes_that_are_alike_follow_one_log() {
+    play(
+        |_| {},
+        |_| {
+            let client = clients::open_client(0);
+            let mutex = Redlock::new(client.clone()).mutex("r0");
+            for round in 0..10 {
+                let guard = mutex.lock().unwrap();
+                let while_held = client.engine().followers();
+                drop(guard.unlock());
+                let found = (while_held, client.engine().followers());
+                assert!(round < 5 || found == (3, 3), "round {round}: {found:?}");
+                pass(400);
+            }
         },
     );
 }

@@ -34,7 +34,7 @@ pub(in crate::engine) struct Connections {
     pub(super) each: Vec<NodeConnection>,
     pub(super) log: Log,
     /// The nodes that follow the log.
-    pub(super) followers: NodeSet,
+    pub(in crate::engine) followers: NodeSet,
     /// The nodes among them whose votes count as they are. Whatever may change that takes the node
     /// out.
     pub(super) counting: NodeSet,
