@@ -1,6 +1,7 @@
 //! Short scenes: one client, three nodes, and one thing that goes wrong at the moment where it
 //! matters. Random plans seldom get there, or break no rule by it.
 
+use crate::api::node_status::{NodeState, NodeStatus};
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::events::error::ErrorKind;
@@ -12,9 +13,9 @@ use crate::trace::Trace;
 use crate::wire::Connection;
 use crate::world::World;
 use crate::{clients, kernel};
-use quorumlock::RestartPolicy;
 use quorumlock::embedded::store::{ClientState, Store};
 use quorumlock::embedded::{Condition, ServerKind};
+use quorumlock::{Cause, RestartPolicy};
 use std::time::Duration;
 
 const SEEDS: u64 = 10;
@@ -197,6 +198,39 @@ fn a_release_that_is_on_its_way_is_not_given_up_by_the_next_call() {
             "{text}"
         );
     });
+}
+
+/// What refuses to store a key is rejected, whatever it replies to releases.
+#[test]
+fn a_node_that_refuses_votes_is_rejected() {
+    play(
+        |_| {},
+        |redlock| {
+            let states = || {
+                redlock
+                    .nodes()
+                    .unwrap()
+                    .iter()
+                    .map(NodeStatus::state)
+                    .collect::<Vec<_>>()
+            };
+            drop(redlock.mutex("r0").lock().unwrap());
+            pass(20);
+            with(|world| world.nodes[0].store.set_condition(Condition::OutOfMemory));
+            for _ in 0..3 {
+                drop(redlock.mutex("r0").lock().unwrap());
+                pass(20);
+                assert_eq!(
+                    states(),
+                    [
+                        NodeState::Rejected(Cause::OutOfMemory),
+                        NodeState::Voting,
+                        NodeState::Voting
+                    ]
+                );
+            }
+        },
+    );
 }
 
 /// Their commands are encoded once, from when all were looked at, for as long as they are alike.
