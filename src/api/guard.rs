@@ -180,11 +180,11 @@ impl<K: Kind> MutexGuard<K> {
     /// sends its message, and at once if that time has passed. For event loops, which have no use
     /// for a channel.
     ///
-    /// It is called on the watchdog's thread, or on the one whose [`extend`](MutexGuard::extend)
-    /// detects the loss, while no lock of this library is held; the rules for an
-    /// [observer](crate::Builder::observer) apply. A panic in it is caught and dropped. If this
-    /// guard is dropped first, it is dropped and not called; on another thread it may just then be
-    /// running.
+    /// It is called on the watchdog's thread, on the one whose [`extend`](MutexGuard::extend)
+    /// detects the loss, or on this one if the loss was signalled before, while no lock of this
+    /// library is held; the rules for an [observer](crate::Builder::observer) apply. A panic in it
+    /// is caught and dropped. If this guard is dropped first, it is dropped and not called; on
+    /// another thread it may just then be running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
