@@ -180,9 +180,7 @@ pub(crate) fn key_counts(servers: &[Server]) -> [usize; 3] {
 
 /// How often a server has run a command, by its own count.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
-    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else {
-        panic!()
-    };
+    let statistics = server.text(&["INFO", "commandstats"]);
     let start = format!("cmdstat_{command}:calls=");
     let line = statistics
         .lines()

@@ -11,7 +11,7 @@ use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually};
 use crate::support::queues::subscribers;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{
     CancelHandle, Error, ErrorKind, ExtendOutcome, Lease, MutexGuard, Redlock, ReleaseOutcome,
@@ -32,9 +32,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 fn traffic(servers: &[Server]) -> Vec<String> {
     let mut all = Vec::new();
     for server in servers {
-        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else {
-            panic!()
-        };
+        let statistics = server.text(&["INFO", "commandstats"]);
         let lines = statistics
             .lines()
             .filter_map(|line| Some(line.split_once(",usec")?.0));

@@ -1,7 +1,7 @@
 //! The lock on real servers: which client gets it, and what remains on the servers.
 
 use crate::clients::client;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use quorumlock::ReleaseOutcome;
 use std::time::Duration;
 
@@ -22,9 +22,7 @@ fn a_lock_excludes_until_it_is_released() {
         "{remaining:?}"
     );
     for server in &servers {
-        let Answer::Text(token) = server.command(&["GET", "orders/42"]).unwrap() else {
-            panic!()
-        };
+        let token = server.text(&["GET", "orders/42"]);
         assert!(
             token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit()),
             "{token}"

@@ -55,7 +55,6 @@ pub(crate) fn processor_time() -> Duration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Socket {
     pub(crate) descriptor: u32,
-    pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
     pub(crate) state: SocketState,
 }
@@ -196,22 +195,19 @@ pub(crate) fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool)
 /// One line of the kernel's table: `sl local remote state queues timer retransmits uid timeout
 /// inode …`.
 fn socket(line: &str, by_inode: &HashMap<&str, u32>) -> Option<Socket> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    let [local, remote, state] = [fields.next()?, fields.next()?, fields.next()?];
-    let state = match state {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let port = |field: usize| u16::from_str_radix(fields.get(field)?.rsplit_once(':')?.1, 16).ok();
+    let state = match *fields.get(3)? {
         "01" => SocketState::Established,
         "02" => SocketState::Connecting,
-        // Most lines: connections that are closed, without a descriptor.
-        "06" => return None,
         "08" => SocketState::CloseWait,
         "0A" => SocketState::Listening,
         _ => SocketState::Other,
     };
-    let port = |address: &str| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok();
+    let descriptor = *by_inode.get(fields.get(9)?)?;
     Some(Socket {
-        descriptor: *by_inode.get(fields.nth(5)?)?,
-        local_port: port(local)?,
-        remote_port: port(remote)?,
+        descriptor,
+        remote_port: port(2)?,
         state,
     })
 }

@@ -133,12 +133,9 @@ pub(crate) fn subscribers(server: &Server) -> usize {
     connections(server, &["TYPE", "pubsub"]).len()
 }
 
-/// The connections that a server has, or those of them that words choose: its line about each.
+/// The lines of `CLIENT LIST`: one for each connection that these words select.
 pub(crate) fn connections(server: &Server, which: &[&str]) -> Vec<String> {
-    let words = [&["CLIENT", "LIST"], which].concat();
-    let Answer::Text(list) = server.command(&words).unwrap() else {
-        panic!()
-    };
+    let list = server.text(&[&["CLIENT", "LIST"], which].concat());
     list.lines().map(str::to_owned).collect()
 }
 

@@ -253,6 +253,15 @@ impl Server {
         }
     }
 
+    /// The text that the server replies.
+    #[track_caller]
+    pub fn text(&self, words: &[&str]) -> String {
+        match self.command(words) {
+            Ok(Answer::Text(text)) => text,
+            answer => panic!("{words:?}: {answer:?}"),
+        }
+    }
+
     /// One field of the server's INFO, such as `run_id`; empty when there is no such field.
     pub fn info(&self, field: &str) -> io::Result<String> {
         let Answer::Text(all) = self.command(&["INFO"])? else {

@@ -28,10 +28,10 @@ impl Shard {
             .collect();
         own(&servers[0], 0..16_384);
         let shard = Shard { servers, master: 0 };
-        let name = text(shard.master(), &["CLUSTER", "MYID"]);
+        let name = shard.master().text(&["CLUSTER", "MYID"]);
         for replica in &shard.servers[1..] {
             meet(replica, shard.master());
-            let knows = || text(replica, &["CLUSTER", "NODES"]).contains(&name);
+            let knows = || replica.text(&["CLUSTER", "NODES"]).contains(&name);
             assert!(eventually(SOON, knows));
             let replicate = ["CLUSTER", "REPLICATE", &name];
             let is_done = || replica.command(&replicate).unwrap() == Answer::Text("OK".into());
@@ -82,7 +82,11 @@ pub(crate) fn meet(one: &Server, other: &Server) {
 /// Waits until all servers see a cluster that serves all keys.
 pub(crate) fn serves(servers: &[Server]) {
     for server in servers {
-        let is_ok = || text(server, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
+        let is_ok = || {
+            server
+                .text(&["CLUSTER", "INFO"])
+                .contains("cluster_state:ok")
+        };
         assert!(eventually(SOON, is_ok));
     }
 }
@@ -91,11 +95,4 @@ pub(crate) fn serves(servers: &[Server]) {
 fn follows(replica: &Server) {
     let is_up = || replica.info("master_link_status").unwrap() == "up";
     assert!(eventually(SOON, is_up));
-}
-
-fn text(server: &Server, words: &[&str]) -> String {
-    match server.command(words).unwrap() {
-        Answer::Text(text) => text,
-        answer => panic!("{words:?}: {answer:?}"),
-    }
 }

@@ -6,7 +6,7 @@ use crate::clients::{SOON, Seen, client, gone_for_good, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, refusal, say};
 use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use crossbeam_channel::bounded;
 use quorumlock::event::Event;
 use quorumlock::{Cause, Redlock, ReleaseOutcome};
@@ -250,9 +250,7 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     assert!(servers.iter().all(|server| subscribers(server) == 0));
     // A server that denies SUBSCRIBE is not asked again for longer than a wait.
     for server in &servers {
-        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else {
-            panic!()
-        };
+        let statistics = server.text(&["INFO", "commandstats"]);
         let line = statistics
             .lines()
             .find(|line| line.starts_with("cmdstat_subscribe:"))
