@@ -33,19 +33,16 @@ fn connect(servers: &[Server], clients: [&Redlock; 2]) -> Vec<Vec<String>> {
         .iter()
         .for_each(|client| drop(client.connect(SOON).unwrap()));
     // Servers may still have others, which are closed.
-    let are_alone = || {
-        let all = open_connections(servers);
+    let mut all = Vec::new();
+    let are_alone = eventually(SOON, || {
+        all = open_connections(servers);
         all.iter().all(|numbers| numbers.len() == clients.len())
-    };
-    assert!(
-        eventually(SOON, are_alone),
-        "{:?}",
-        open_connections(servers)
-    );
-    open_connections(servers)
+    });
+    assert!(are_alone, "{all:?}");
+    all
 }
 
-/// The numbers of the connections that each server has, but for those of subscribers and tests.
+/// The numbers of the connections that each server has, without subscribers and this test.
 fn open_connections(servers: &[Server]) -> Vec<Vec<String>> {
     let numbers = |server: &Server| {
         let all = connections(server, &["TYPE", "normal"]).into_iter();
