@@ -71,7 +71,7 @@ const BUDGETS: [Budget; 10] = [
 ];
 
 /// Instructions, system calls, allocations and files, each with a bound that it must not exceed.
-/// Those of one node and those of five are counted at once.
+/// The pairs on one node are counted while the pairs on five are.
 #[test]
 fn a_warm_pair_costs_no_more_than_it_may() {
     let program = &compile_rust("pairs", "tests/it/budget/pairs.rs");

@@ -85,20 +85,17 @@ fn calls(trace: &str) -> BTreeMap<String, f64> {
     counts
 }
 
-/// The instructions in a profile, by file. Where a number is used first, its file name follows. The
-/// line after `calls=` is the cost of the callee, which is counted there.
+/// The instructions in a profile, by file. The line after `calls=` is the cost of the callee, which
+/// is counted there.
 fn by_file(profile: &str, source: &str) -> BTreeMap<String, f64> {
     let (mut names, mut counts) = (BTreeMap::new(), BTreeMap::<String, f64>::new());
     let mut file = String::new();
     let mut is_of_call = false;
     for line in profile.lines() {
         if let Some((kind @ ("fl" | "fi" | "fe" | "cfl" | "cfi"), text)) = line.split_once('=') {
-            let (number, name) = text.split_once(' ').unwrap_or((text, ""));
-            if !name.is_empty() {
-                names.insert(number.to_owned(), below(source, name));
-            }
+            let name = named(&mut names, text);
             if !kind.starts_with('c') {
-                file.clone_from(&names[number]);
+                file = below(source, name);
             }
         } else if line.starts_with("calls=") {
             is_of_call = true;
@@ -123,8 +120,7 @@ fn allocations(profile: &str) -> f64 {
     let (mut count, mut called) = (0.0, "");
     for line in profile.lines() {
         if let Some(("fn" | "cfn", text)) = line.split_once('=') {
-            let (number, name) = text.split_once(' ').unwrap_or((text, ""));
-            called = *names.entry(number).or_insert(name);
+            called = named(&mut names, text);
         } else if let Some(calls) = line.strip_prefix("calls=")
             && ["calloc", "malloc", "posix_memalign", "realloc"].contains(&called)
         {
@@ -133,6 +129,15 @@ fn allocations(profile: &str) -> f64 {
         }
     }
     count
+}
+
+/// The name for a number in a profile. It follows the number where that is used first.
+fn named<'p>(names: &mut BTreeMap<&'p str, &'p str>, text: &'p str) -> &'p str {
+    let (number, name) = text.split_once(' ').unwrap_or((text, ""));
+    if !name.is_empty() {
+        names.insert(number, name);
+    }
+    names[number]
 }
 
 /// The path below `src` of a file of the library.
