@@ -180,12 +180,12 @@ fn both_are_the_same(kind: Kind) {
                 reply.contains(" o ") || reply.contains("\no ") || reply.starts_with('-'),
             );
         }
-        // For each thousand steps.
-        let least = [25, 200, 75, 5, 1, 12, 5];
+        // For 4000 steps.
+        let least = [100, 800, 300, 20, 5, 50, 20];
         assert!(
             seen.iter()
                 .zip(least)
-                .all(|(seen, least)| *seen > least * steps / 1000),
+                .all(|(seen, least)| *seen > least * steps / 4000),
             "{seen:?}"
         );
     }
