@@ -67,10 +67,20 @@ fn has_key(node: usize, key: &str) -> bool {
     })
 }
 
-/// What the counters of the client show.
-fn counters() -> String {
+/// Every reply takes ten milliseconds.
+fn far(plan: &mut Plan) {
+    for path in &mut plan.paths {
+        path.delay = 5 * MILLISECOND;
+    }
+}
+
+/// The counters of the client show one dropped guard, whose release had this outcome.
+#[track_caller]
+fn assert_dropped(outcome: &str) {
     let counters = with(|world| world.clients[0].counters.clone()).unwrap();
-    counters.prometheus_text()
+    let text = counters.prometheus_text();
+    let line = format!("outcome=\"{outcome}\",dropped=\"true\"}} 1\n");
+    assert!(text.contains(&line), "{text}");
 }
 
 fn blocked(time: u64) -> Kind {
@@ -100,8 +110,8 @@ const CUT: Kind = Kind::Cut {
 /// queued on is still being made when the program ends.
 #[test]
 fn the_last_handle_waits_for_a_release_on_a_connection_that_is_being_made() {
-    let far = |plan: &mut Plan| plan.paths[0].delay = 10 * MILLISECOND;
-    play(far, |redlock| {
+    let one_far = |plan: &mut Plan| plan.paths[0].delay = 10 * MILLISECOND;
+    play(one_far, |redlock| {
         let guard = redlock.mutex("r0").lock().unwrap();
         pass(100);
         strike(CUT);
@@ -170,11 +180,7 @@ fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
             }
             drop(guard);
             pass(2_000);
-            let text = counters();
-            assert!(
-                text.contains("outcome=\"unconfirmed\",dropped=\"true\"} 1\n"),
-                "{text}"
-            );
+            assert_dropped("unconfirmed");
         },
     );
 }
@@ -182,21 +188,12 @@ fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
 /// Replies come in the time that they have, though the program does something else before.
 #[test]
 fn a_release_that_is_on_its_way_is_not_given_up_by_the_next_call() {
-    let far = |plan: &mut Plan| {
-        plan.paths
-            .iter_mut()
-            .for_each(|path| path.delay = 5 * MILLISECOND)
-    };
     play(far, |redlock| {
         let other = redlock.mutex("r1");
         drop(redlock.mutex("r0").lock().unwrap());
         assert!(other.lock().unwrap().unlock().is_ok());
         pass(100);
-        let text = counters();
-        assert!(
-            text.contains("outcome=\"released\",dropped=\"true\"} 1\n"),
-            "{text}"
-        );
+        assert_dropped("released");
     });
 }
 
@@ -233,7 +230,7 @@ fn a_node_that_refuses_votes_is_rejected() {
     );
 }
 
-/// Their commands are encoded once, from when all were looked at, for as long as they are alike.
+/// Commands are encoded once for all nodes, from when all were looked at.
 #[test]
 fn nodes_that_are_alike_follow_one_log() {
     play(
@@ -357,11 +354,6 @@ fn one_server_has_one_vote() {
 /// proof that the lease had ended.
 #[test]
 fn a_release_that_is_sent_twice_does_not_show_that_the_lease_had_ended() {
-    let far = |plan: &mut Plan| {
-        plan.paths
-            .iter_mut()
-            .for_each(|path| path.delay = 5 * MILLISECOND)
-    };
     play(far, |redlock| {
         let guard = redlock.mutex("r0").lock().unwrap();
         kernel::spawn(0, || {
