@@ -181,10 +181,10 @@ impl<K: Kind> MutexGuard<K> {
     /// for a channel.
     ///
     /// It is called on the watchdog's thread, on the one whose [`extend`](MutexGuard::extend)
-    /// detects the loss, or on this one if the loss was signalled before, while no lock of this
-    /// library is held; the rules for an [observer](crate::Builder::observer) apply. A panic in it
-    /// is caught and dropped. If this guard is dropped first, it is dropped and not called; on
-    /// another thread it may just then be running.
+    /// detects the loss, or on the thread that calls `on_lost` after the loss was signalled, while
+    /// no lock of this library is held; the rules for an [observer](crate::Builder::observer)
+    /// apply. A panic in it is caught and dropped. If this guard is dropped first, it is dropped
+    /// and not called; on another thread it may just then be running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

@@ -55,7 +55,7 @@ fn every_command_names_tests_and_variables_that_exist() {
     );
 }
 
-/// The tests that `tests/run` runs first or last, and those of `tests/servers`.
+/// The tests that `tests/run` runs first or last, and the tests that `tests/servers` runs.
 #[cfg(all(feature = "cli", feature = "tls-native-roots"))]
 #[test]
 fn every_test_that_has_its_own_turn_exists() {
