@@ -93,12 +93,13 @@ impl Seat<'_> {
         });
     }
 
-    /// The call has won the lock, and has it until then unless that is extended: its release
-    /// removes the entry.
-    pub(crate) fn win(mut self, until: Timestamp) {
+    /// The call has won the lock, and has it until then unless that is extended. Its release
+    /// removes the entry, and has to reach the nodes that this returns.
+    pub(crate) fn win(mut self, until: Timestamp) -> NodeSet {
         self.has_won = true;
         self.driver
             .enter(|nodes, _| nodes.subscribers.registry.hold(self.entry.number, until));
+        self.may_have
     }
 }
 

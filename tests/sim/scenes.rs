@@ -58,13 +58,17 @@ fn connections(node: usize) -> usize {
     })
 }
 
-fn has_key(node: usize, key: &str) -> bool {
+fn keys(node: usize) -> Vec<String> {
     with(|world| {
         let node = &world.nodes[node];
-        node.store
-            .value(key.as_bytes(), node.millis(world.now))
-            .is_some()
+        let keys = node.store.keys(node.millis(world.now));
+        keys.map(|key| String::from_utf8_lossy(key).into_owned())
+            .collect()
     })
+}
+
+fn has_key(node: usize, key: &str) -> bool {
+    keys(node).contains(&key.to_owned())
 }
 
 /// Every reply takes ten milliseconds.
@@ -463,18 +467,46 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
                 });
                 drop(other.mutex("r0").fenced().fair().lock().unwrap());
                 pass(100);
-                let left = with(|world| {
-                    let millis = world.nodes[0].millis(world.now);
-                    let keys = world.nodes[0].store.keys(millis);
-                    keys.map(|key| String::from_utf8_lossy(key).into_owned())
-                        .collect::<Vec<_>>()
-                });
                 assert_eq!(
-                    left,
+                    keys(0),
                     ["quorumlock-fence:r0", "quorumlock-node:"],
                     "call {number}"
                 );
             }
         },
     );
+}
+
+/// Also at a node that has stopped to answer since it has stored the entry, so that the attempt
+/// which won did not ask it.
+#[test]
+fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
+    let has_two_clients = |plan: &mut Plan| {
+        plan.clients.push(plan.clients[0].clone());
+        for path in plan.paths.clone() {
+            plan.paths.push(path);
+        }
+    };
+    play(has_two_clients, |redlock| {
+        let other = clients::open(1);
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        let waiting = other.clone();
+        kernel::spawn(1, move || {
+            drop(waiting.mutex("r0").fair().lock().unwrap());
+        });
+        pass(100);
+        assert!(has_key(0, "quorumlock-queue:r0"));
+        strike(Kind::Block {
+            client: Some(1),
+            node: Some(0),
+            directions: [true, true],
+            time: 2 * SECOND,
+        });
+        // It finds out that the node hangs.
+        kernel::spawn(1, move || drop(other.mutex("r1").lock().unwrap()));
+        pass(500);
+        drop(held);
+        pass(3_000);
+        assert!(!has_key(0, "quorumlock-queue:r0"), "its entry has stayed");
+    });
 }

@@ -395,12 +395,15 @@ impl<'a, 'm> Attempts<'a, 'm> {
         } = call;
         let client = &lock.client;
         let departure = self.departure().map(Departure::without_ticket);
-        if let Some(waiter) = self.waiter.take() {
-            waiter.won(self.now.steady_at(validity.end()), departure.is_some());
-        }
+        let until = self.now.steady_at(validity.end());
+        // Those that have hung or were lost since are not among the nodes of the last attempt.
+        let may_have_entry = self.waiter.take().map_or(NodeSet::EMPTY, |waiter| {
+            waiter.won(until, departure.is_some())
+        });
         let mut ticket = self.ticket.take();
         let held = self.last.take().map(|(record, _)| {
             let record = AttemptRecord {
+                reached: record.reached.union(may_have_entry),
                 departure,
                 ..record
             };

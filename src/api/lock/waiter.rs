@@ -69,10 +69,12 @@ impl<'w> Waiter<'w> {
     }
 
     /// The lock was acquired, and lasts until then unless it is extended. Its release removes the
-    /// entry, if there is one.
-    pub(super) fn won(self, until: Timestamp, has_entry: bool) {
+    /// entry, if there is one, from the nodes that this returns.
+    pub(super) fn won(self, until: Timestamp, has_entry: bool) -> NodeSet {
         if has_entry {
-            self.seat.win(until);
+            self.seat.win(until)
+        } else {
+            NodeSet::EMPTY
         }
     }
 }
