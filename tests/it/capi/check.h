@@ -97,11 +97,11 @@ static inline quorumlock_mutex *mutex_of(const quorumlock_client *client, const 
     return mutex_of_kind(client, name, QUORUMLOCK_LOCK_PLAIN);
 }
 
-/* One attempt that must win. */
+/* Takes a lock that is free. On a busy machine an attempt may come too late to count what it has read of the nodes. */
 static inline quorumlock_guard *take(const quorumlock_mutex *mutex)
 {
     quorumlock_guard *guard = NULL;
-    MUST(quorumlock_mutex_try_lock(mutex, &guard, &error));
+    MUST(quorumlock_mutex_lock(mutex, 10000, NULL, &guard, &error));
     CHECK(guard != NULL);
     return guard;
 }

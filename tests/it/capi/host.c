@@ -171,10 +171,13 @@ static void children_are_refused(void)
     of.config = config_of(urls, url_count);
     of.mutex = mutex_of(of.client, "parent");
     CHECK(quorumlock_mutex_set_watchdog(of.mutex, 1) == QUORUMLOCK_OK);
+    /* Longer than the children take on a busy machine. */
+    CHECK(quorumlock_mutex_set_ttl_ms(of.mutex, 60000) == QUORUMLOCK_OK);
     of.guard = take(of.mutex);
     MUST(quorumlock_guard_on_lost(of.guard, never, &releases, in_the_parent, &error));
     of.cancel = quorumlock_cancel_handle_new();
     second = mutex_of(of.client, "second");
+    CHECK(quorumlock_mutex_set_ttl_ms(second, 60000) == QUORUMLOCK_OK);
     guard = take(second);
     MUST(quorumlock_guard_detach(guard, &of.lease, &error));
     quorumlock_guard_free(guard);
