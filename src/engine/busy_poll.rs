@@ -152,6 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn one_period_counts_for_half() {
+        let mut spin = Spin::new(LIMIT);
+        let usual = |_, is_on| if is_on { 60 } else { 100 };
+        // To the end of the periods that try both ways.
+        spinning(&mut spin, (4 * CYCLE + 2) * WAITS, usual);
+        spinning(&mut spin, WAITS, |_, _| 120);
+        assert!(spin.is_on, "60 and 120 are 90");
+        spinning(&mut spin, WAITS, |_, _| 120);
+        assert!(!spin.is_on, "90 and 120 are 105");
+    }
+
+    #[test]
     fn what_changes_is_noticed() {
         let mut spin = Spin::new(LIMIT);
         let mut turn = |with, without| {

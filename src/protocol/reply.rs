@@ -21,7 +21,6 @@ pub(super) fn meaning(form: Form, asked: Asked, reply: Reply<'_>) -> Result<Answ
         (_, Reply::Error(text)) => Ok(refusal::meaning(form, asked, text)),
         (Leave | Release, Reply::Integer(1..=4)) => Ok(Answer::Vote(Vote::Granted)),
         (Leave | Release, Reply::Integer(-4..=-2 | 0)) => Ok(Answer::Vote(Vote::Refused)),
-        (Leave | Release, _) => Err(ProtocolError::UnexpectedReply),
         (Take { needs_queue, .. }, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             Ok(queue::answer(text, needs_queue))
         }

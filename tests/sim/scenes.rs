@@ -302,6 +302,33 @@ fn what_a_full_socket_has_not_taken_is_sent_by_the_thread_that_polls() {
     });
 }
 
+/// The same where no thread polls: releases that were not sent are sent at once, and not when no
+/// thread has looked for their answers for a while.
+#[test]
+fn what_a_full_socket_has_not_taken_is_sent_without_a_thread_that_polls() {
+    let narrow = |plan: &mut Plan| plan.window = 64;
+    play(narrow, |redlock| {
+        let names = ["r1", "r2", "r3"];
+        let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
+        pass(300);
+        drop(guards);
+        pass(50);
+        for name in names {
+            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
+        }
+    });
+}
+
+/// What a poll of the socket does not show any more: all of it counts, and not a piece at a time.
+#[test]
+fn what_tls_has_read_ahead_is_read_at_once() {
+    let has_tls = |plan: &mut Plan| plan.has_tls = true;
+    play(has_tls, |redlock| {
+        let guard = redlock.mutex("r0").try_lock().unwrap();
+        assert!(guard.is_some());
+    });
+}
+
 /// Rule 4.6: where a node has lost its key, the lock's own number is the floor. Without it, this
 /// node and another one that has lost its keys would give out a smaller number next, as the clock
 /// of the program was set back.

@@ -477,3 +477,29 @@ impl NodeConnection {
         Fault::new(self.phase(), stream::cause_of(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::quarantine::RestartPolicy;
+    use crate::engine::node_connection::login::Login;
+    use crate::os::background_call::BackgroundCall;
+
+    /// A failure is reported with the phase of its connection.
+    #[test]
+    fn a_connection_that_awaits_credentials_is_in_its_handshake() {
+        let now = Timestamp::ORIGIN;
+        let mut connection = NodeConnection::new(
+            NodeId::new(0),
+            Endpoint::parse("redis://10.0.0.1").unwrap(),
+            TransportConfig::Plain,
+            Quarantine::new(RestartPolicy::Off, Duration::ZERO),
+            Duration::from_millis(50),
+            Arc::new(Waker::new().unwrap()),
+        );
+        assert_eq!(connection.phase(), Phase::Connect);
+        connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
+        connection.open(now).unwrap();
+        assert_eq!(connection.phase(), Phase::Handshake);
+    }
+}

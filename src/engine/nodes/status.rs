@@ -128,3 +128,38 @@ fn is_rejection(fault: Fault) -> bool {
         _ => matches!(fault.phase, Phase::Handshake | Phase::Reply),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_shows_what_the_node_is_and_what_does_not_fit() {
+        let second = Duration::from_secs(1);
+        let fault = Fault::new(Phase::Connect, Cause::Closed);
+        for (state, is_up, votes, quarantine) in [
+            (NodeStateSnapshot::Voting, true, true, Duration::ZERO),
+            (NodeStateSnapshot::Quarantined(second), true, false, second),
+            (NodeStateSnapshot::Down(fault), false, false, Duration::ZERO),
+            (NodeStateSnapshot::Unknown, false, false, Duration::ZERO),
+        ] {
+            let status = NodeStatusSnapshot {
+                state,
+                time: second,
+                is_connected: true,
+                note: NodeNote::Unknown,
+                counted_for: None,
+                mismatches: vec![Mismatch::Rights],
+                server_info: ServerInfo::default(),
+                last_fault: None,
+                latency: Histogram::default(),
+                fault_counts: FaultCounts::default(),
+            };
+            let sample = status.sample("10.0.0.1:6379");
+            let shown = (sample.is_up, sample.votes, sample.quarantine);
+            assert_eq!(shown, (is_up, votes, quarantine), "{state:?}");
+            let rights = MISMATCHES.map(|kind| kind == Mismatch::Rights.kind());
+            assert_eq!(sample.mismatches, rights);
+        }
+    }
+}

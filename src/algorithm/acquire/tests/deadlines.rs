@@ -175,6 +175,13 @@ fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
         attempt(&mut machine, "rrr", 10, 11),
         Output::Done(Verdict::Held)
     );
+    // It had its whole time, and so the nodes have failed.
+    let mut machine = acquire(WaitLimit::Until(at(0)));
+    assert!(matches!(
+        attempt(&mut machine, "xxx", 10, 60),
+        Output::Undo(_)
+    ));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
 
 #[test]
