@@ -105,7 +105,7 @@
 ; code: src/algorithm/incarnation/mod.rs is_fresh
 (define-fun program-looks ((s World) (t World) (by-node Real) (by-wall Real)) Bool
   (let ((age (- (now s) (written (memo s)))))
-    (and (or (<= age by-node) (<= age by-wall))
+    (and (=> ((_ is note) (memo s)) (or (<= age by-node) (<= age by-wall)))
          (= t (world (now s) (is-lost s) (lost s) (memo s) (founded s) (knows s)
                      (look (looks-new s by-node by-wall) (knows s)))))))
 

@@ -1,9 +1,9 @@
 ; When a program knows the longest time to live of the others (rule 7.12), by induction over nodes and programs.
 ;
-; The holder's program stores it at each node that it has looked at, before a vote counts. A node was told if it has the
-; note of then still, or one by a program that knows. A program knows while its last look at one of its nodes was at one
-; that was told. This is any node, and any program, of all that there are. What is proved: a program that knows goes by
-; a time to live that is no shorter.
+; The holder's program stores it at each node whose note it has read, before a vote counts; a node without a note gets
+; one that has it. A node was told if it has the note of then still, or one by a program that knows. A program knows
+; while its last look at one of its nodes was at one that was told. This is any node, and any program, of all that there
+; are. What is proved: a program that knows goes by a time to live that is no shorter.
 ;
 ; So a program is mistaken only where all nodes that were told have lost their notes, do not reply, or were looked at
 ; before they were told. That is open, for programs with different times to live.

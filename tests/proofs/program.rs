@@ -4,11 +4,12 @@
 //! The library's engine does the same with sockets and threads: which votes wait until a node is
 //! judged is simpler here. A vote counts, or is a fault, as it is read.
 
-use crate::world::{Asks, EPOCH, Lock, MAX_TTL, Operation, What, World};
+use crate::world::{Age, Asks, EPOCH, Lock, Operation, What, World};
 use quorumlock::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use quorumlock::algorithm::backoff::Backoff;
 use quorumlock::algorithm::fence::{Agreement, Fences, FencingToken};
-use quorumlock::algorithm::incarnation::{Rules, Seen, Standing};
+use quorumlock::algorithm::incarnation::run_id::RunId;
+use quorumlock::algorithm::incarnation::{Found, Incarnation, Look, Origin, Rules, Seen, Standing};
 use quorumlock::algorithm::lease::{Ttl, Validity};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::quarantine::{self, Quarantine, RestartPolicy};
@@ -44,9 +45,11 @@ pub(crate) struct Program {
     /// By node: what was seen, when, and from when on it counts by that, if it does.
     pub(crate) seen: Vec<Seen>,
     looked_at: Vec<u64>,
+    /// By node: the step of the last look that was read on this connection.
+    pub(crate) looks: Vec<Option<usize>>,
     pub(crate) counts_from: Vec<Option<u64>>,
     quarantines: Vec<Quarantine>,
-    rules: Rules,
+    pub(crate) rules: Rules,
     calls: u64,
 }
 
@@ -120,7 +123,13 @@ impl Open {
 }
 
 impl Program {
-    pub(crate) fn new(life: usize, nodes: usize, rate: u64, wakes_at: u64) -> Program {
+    pub(crate) fn new(
+        life: usize,
+        nodes: usize,
+        max_ttl: Duration,
+        rate: u64,
+        wakes_at: u64,
+    ) -> Program {
         let policy = RestartPolicy::Observed;
         Program {
             life,
@@ -131,9 +140,10 @@ impl Program {
             activity: Activity::Idle,
             seen: vec![Seen::Silent; nodes],
             looked_at: vec![0; nodes],
+            looks: vec![None; nodes],
             counts_from: vec![None; nodes],
-            quarantines: vec![Quarantine::new(policy, MAX_TTL); nodes],
-            rules: Rules::new(policy, MAX_TTL),
+            quarantines: vec![Quarantine::new(policy, max_ttl); nodes],
+            rules: Rules::new(policy, max_ttl),
             calls: 0,
         }
     }
@@ -160,6 +170,14 @@ impl Program {
     }
 }
 
+/// Whether a look has found a note of the incarnation that the node is in.
+fn is_noted(seen: &Seen) -> bool {
+    seen.look().is_some_and(|look| match &look.found {
+        Found::Note(note) => look.present.is_still(&note.incarnation),
+        Found::Nothing | Found::Damage => false,
+    })
+}
+
 impl World {
     fn at(&self, index: usize) -> Readings {
         self.programs[index].readings(self.now)
@@ -184,7 +202,9 @@ impl World {
     fn begin_call(&mut self, index: usize) {
         let now = self.at(index);
         let millis = [60, 100, 200, 400][self.random.below(4) as usize];
-        let ttl = Ttl::new(Duration::from_millis(millis), 0.01, MAX_TTL).expect("a time to live");
+        let max_ttl = self.programs[index].rules.max_ttl;
+        let ttl = Duration::from_millis(millis).min(max_ttl);
+        let ttl = Ttl::new(ttl, 0.01, max_ttl).expect("a time to live");
         let waits = self.random.below(4) > 0;
         let until = now
             .steady
@@ -599,6 +619,7 @@ impl World {
         if is_note.is_none() {
             program.looked_at[node] = self.now;
         }
+        program.looks[node] = program.links[node].looks.front().copied();
         self.judge(index);
         let step = self.programs[index].links[node]
             .looks
@@ -611,9 +632,38 @@ impl World {
         let earlier = program.counts_from[node];
         let from = from.map(|from| earlier.map_or(from, |earlier| from.min(earlier)).max(at));
         program.counts_from[node] = from;
-        if let What::Looked { from: found, .. } = &mut self.steps[step].what {
-            *found = from;
+        let made = is_note.is_none().then(|| self.age(index, node)).flatten();
+        if let What::Looked {
+            from: counts, age, ..
+        } = &mut self.steps[step].what
+        {
+            (*counts, *age) = (from, made);
         }
+    }
+
+    /// What the rules make of the last look at a node. Whether it looks new, they show where all
+    /// others are left out and it is to be noted.
+    fn age(&self, index: usize, node: usize) -> Option<Age> {
+        let Program { seen, rules, .. } = &self.programs[index];
+        let look = seen[node].look()?;
+        let noted = match &look.found {
+            Found::Note(note) => (note.time, note.wall),
+            Found::Nothing | Found::Damage => (look.time, look.wall),
+        };
+        let other = RunId::new(&[b'f'; 40]).expect("a name");
+        let unnoted = Look {
+            present: Incarnation {
+                run_id: other,
+                ..look.present
+            },
+            ..*look
+        };
+        let notes = rules.notes(&[Seen::Look(unnoted)], rules.max_ttl);
+        Some(Age {
+            by_node: look.time.saturating_sub(noted.0),
+            by_wall: look.wall.saturating_sub(noted.1),
+            is_new: notes[0].1.note.origin == Origin::Founder,
+        })
     }
 
     fn standing(&self, index: usize, node: usize) -> Standing {
@@ -670,8 +720,11 @@ impl World {
         }
         if old.is_empty() {
             for (node, new) in notes {
-                if let Some(session) = &mut program.links[node.index()].session {
+                let looks = program.looks.iter().flatten().copied().collect();
+                let link = &mut program.links[node.index()];
+                if let Some(session) = &mut link.session {
                     session.note(&new, now);
+                    link.notes.push_back(looks);
                     asked.push(node);
                 }
             }
@@ -684,7 +737,10 @@ impl World {
     /// What counts of a vote of this node.
     fn filtered(&mut self, index: usize, node: usize, asks: Asks, vote: Vote) -> Vote {
         let now = self.at(index).steady;
-        let is_unnoted = self.standing(index, node) == Standing::Unnoted;
+        let program = &self.programs[index];
+        // A time to live that is longer than the noted ones is stored first.
+        let is_unnoted = self.standing(index, node) == Standing::Unnoted
+            || program.rules.is_longer(&program.seen);
         let quarantine = &mut self.programs[index].quarantines[node];
         if !is_unnoted && (!quarantine.is_on() || quarantine.end(now)) {
             return vote;
@@ -729,6 +785,14 @@ impl World {
         if vote == Vote::Granted && asks != Asks::Raise {
             self.rounds[round].counted[node] = Some(self.now);
             self.note(node, What::Counted(round));
+            let Program { life, seen, .. } = &self.programs[index];
+            let life = *life;
+            let noted: Vec<usize> = (0..seen.len())
+                .filter(|&node| is_noted(&seen[node]))
+                .collect();
+            for node in noted {
+                self.note(node, What::Relied(life));
+            }
         }
         self.decide(index);
     }

@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// The longest that a lock may last.
 pub(crate) const MAX_TTL: Duration = Duration::from_millis(400);
+/// The same for every second program, where programs differ.
+const SHORTER: Duration = Duration::from_millis(200);
 /// What the wall clocks show in the beginning, in milliseconds.
 pub(crate) const EPOCH: u64 = 1_700_000_000_000;
 /// Clocks differ by so much at most, each from true time, in millionths: within the drift.
@@ -63,6 +65,8 @@ pub(crate) struct Link {
     pub(crate) operations: VecDeque<Operation>,
     /// The looks that the program has not read, by their steps.
     pub(crate) looks: VecDeque<usize>,
+    /// The notes that the node has not stored: which looks the program goes by.
+    pub(crate) notes: VecDeque<Vec<usize>>,
     pub(crate) reconnects_at: u64,
 }
 
@@ -133,18 +137,27 @@ pub(crate) enum What {
     /// It has other data: what it remembers of an earlier incarnation, and these keys, by their
     /// attempts and ends.
     Restarted {
-        note: Option<(bool, u64)>,
+        note: Option<Note>,
         keys: Vec<(usize, u64)>,
     },
-    /// A program has looked at the node: from when on it counts by that, if it does.
+    /// A program has looked at the node, or noted it: what it has found, and from when on the node
+    /// counts by that, if it does.
     Looked {
         program: usize,
+        found: Option<Note>,
         from: Option<u64>,
+        age: Option<Age>,
     },
+    /// A program knows nothing of the node any more.
+    Silent(usize),
+    /// By a program, which goes by the looks of these steps.
     Noted {
-        is_founder: bool,
-        written: u64,
+        note: Note,
+        by: usize,
+        looks: Vec<usize>,
     },
+    /// A program that has read the node's note counts a vote, of whichever node.
+    Relied(usize),
     /// A program's, as all that follow.
     Begun(usize),
     GaveUp(usize),
@@ -154,6 +167,24 @@ pub(crate) enum What {
     Over(usize),
     /// The program has counted the node's grant in this round.
     Counted(usize),
+}
+
+/// What a node remembers of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) is_founder: bool,
+    pub(crate) written: u64,
+    /// In milliseconds.
+    pub(crate) max_ttl: u64,
+}
+
+/// What a program makes of a look: the age of the note by two clocks, and whether the node looks
+/// new.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Age {
+    pub(crate) by_node: u64,
+    pub(crate) by_wall: u64,
+    pub(crate) is_new: bool,
 }
 
 /// A grant as the node stores it.
@@ -187,14 +218,15 @@ pub(crate) struct World {
     pub(crate) steps: Vec<Step>,
     pub(crate) random: Random,
     pub(crate) lives: usize,
+    pub(crate) differs: bool,
     tokens: HashMap<String, usize>,
     log: Log,
     names: u64,
 }
 
 impl World {
-    /// Runs a world from a seed.
-    pub(crate) fn run(lock: Lock, seed: u64, micros: u64) -> World {
+    /// Runs a world from a seed. `differs`: every second program has another longest time to live.
+    pub(crate) fn run(lock: Lock, differs: bool, seed: u64, micros: u64) -> World {
         let mut random = Random::new(seed);
         let nodes = [1, 2, 3, 3, 4, 5][random.below(6) as usize];
         let mut world = World {
@@ -207,6 +239,7 @@ impl World {
             steps: Vec::new(),
             random,
             lives: 0,
+            differs,
             tokens: HashMap::new(),
             log: Log::default(),
             names: 0,
@@ -337,7 +370,7 @@ impl World {
         }
         lost.store.restart(run_id.clone(), at);
         lost.name = run_id;
-        let note = self.note_of(node, at).map(|note| written_note(&note));
+        let note = self.note_of(node);
         let stored = self.stored(node, at).holds.into_iter();
         let keys =
             stored.map(|(token, deadline, _)| (self.tokens[&token], self.end(node, deadline)));
@@ -347,7 +380,6 @@ impl World {
 
     pub(crate) fn disconnect(&mut self, index: usize, node: usize) {
         let pause = self.random.below(30_000);
-        let life = self.programs[index].life;
         let link = &mut self.programs[index].links[node];
         if link.session.is_none() {
             return;
@@ -357,14 +389,9 @@ impl World {
             ..Link::default()
         };
         self.programs[index].seen[node] = Seen::Silent;
+        self.programs[index].looks[node] = None;
         self.programs[index].counts_from[node] = None;
-        self.note(
-            node,
-            What::Looked {
-                program: life,
-                from: None,
-            },
-        );
+        self.note(node, What::Silent(self.programs[index].life));
         self.lost(index, node);
     }
 
@@ -441,7 +468,7 @@ impl World {
                 })
                 .collect();
             let is_about_node = words.iter().any(|word| *word == NODE_KEY.as_bytes());
-            let note = self.note_of(node, at);
+            let note = self.note_of(node);
             let before = self.stored(node, at);
             let link = &mut self.programs[index].links[node];
             self.nodes[node]
@@ -449,7 +476,7 @@ impl World {
                 .execute(&mut link.client, &words, at, &mut out);
             self.nodes[node].store.take_messages();
             if is_about_node {
-                self.looked(index, node, at, note);
+                self.looked(index, node, words[0] == b"EVAL", note);
             } else if matches!(words[0], b"SET" | b"EVAL" | b"EVALSHA") {
                 let operation = self.programs[index].links[node].operations.pop_front();
                 let after = self.stored(node, at);
@@ -462,20 +489,17 @@ impl World {
         link.to_program.push_back((last.max(self.now + delay), out));
     }
 
-    /// A look at the node, or a note that was stored.
-    fn looked(&mut self, index: usize, node: usize, at: u64, before: Option<String>) {
-        let after = self.note_of(node, at);
-        if let (true, Some(after)) = (before != after, &after) {
-            let (is_founder, written) = written_note(after);
-            self.note(
-                node,
-                What::Noted {
-                    is_founder,
-                    written,
-                },
-            );
-        }
+    /// A look at the node, or a note, which is stored where the node still has the one that was
+    /// read.
+    fn looked(&mut self, index: usize, node: usize, is_note: bool, before: Option<Note>) {
+        let found = self.note_of(node);
         let program = self.programs[index].life;
+        let link = &mut self.programs[index].links[node];
+        let looks = is_note.then(|| link.notes.pop_front().expect("a note"));
+        if let (true, Some(note), Some(looks)) = (before != found, found, looks) {
+            let by = program;
+            self.note(node, What::Noted { note, by, looks });
+        }
         self.programs[index].links[node]
             .looks
             .push_back(self.steps.len());
@@ -483,14 +507,24 @@ impl World {
             node,
             What::Looked {
                 program,
+                found,
                 from: None,
+                age: None,
             },
         );
     }
 
-    fn note_of(&self, node: usize, at: u64) -> Option<String> {
-        let value = self.nodes[node].store.value(NODE_KEY.as_bytes(), at);
-        value.map(|value| String::from_utf8_lossy(value).into_owned())
+    fn note_of(&self, node: usize) -> Option<Note> {
+        let at = self.node_clock(node);
+        let value = self.nodes[node].store.value(NODE_KEY.as_bytes(), at)?;
+        let text = String::from_utf8_lossy(value);
+        let words: Vec<&str> = text.split(' ').collect();
+        let number = |word: usize| words[word].parse::<u64>().expect("a number");
+        Some(Note {
+            is_founder: words[1] == "f",
+            written: number(3) - EPOCH * 1000,
+            max_ttl: number(4),
+        })
     }
 
     /// Writes down how an operation has changed the keys of the lock.
@@ -678,7 +712,17 @@ impl World {
         let rate = self.rate();
         let wakes_at = self.now + self.random.below(100_000);
         self.lives += 1;
-        Program::new(self.lives, self.nodes.len(), rate, wakes_at)
+        let max_ttl = World::max_ttl(self.differs, self.lives);
+        Program::new(self.lives, self.nodes.len(), max_ttl, rate, wakes_at)
+    }
+
+    /// The longest that a lock of this program may last.
+    pub(crate) fn max_ttl(differs: bool, life: usize) -> Duration {
+        if differs && life % 2 == 1 {
+            SHORTER
+        } else {
+            MAX_TTL
+        }
     }
 
     fn rate(&mut self) -> u64 {
@@ -720,11 +764,4 @@ impl World {
     pub(crate) fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len()).map(NodeId::new)
     }
-}
-
-/// Whether a note is of a founder, and when it was written.
-fn written_note(note: &str) -> (bool, u64) {
-    let words: Vec<&str> = note.split(' ').collect();
-    let written = words[3].parse::<u64>().expect("a time");
-    (words[1] == "f", written - EPOCH * 1000)
 }

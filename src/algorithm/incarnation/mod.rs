@@ -32,8 +32,8 @@
 //!    however lately: the program that did it has found something older.
 //! 6. A note is written only where the node still has the one that was read. A node counts by what
 //!    is there then, and not before the reply.
-//! 7. A program with a longer `max_ttl` stores it at each node that it has looked at before a vote
-//!    of any counts.
+//! 7. A program with a longer `max_ttl` stores it at each node whose note it has read before a vote
+//!    of any counts. A node without a note counts when it has one, which contains it.
 //! 8. With [`RestartPolicy::Strict`] no node is a founder. With [`RestartPolicy::Off`] each node
 //!    counts all the same, and is noted for the other programs.
 //!
