@@ -1,11 +1,72 @@
-//! Nodes that differ, hang, are killed or lose their data: the numbers grow all the same.
+//! Nodes that differ, hang, are killed or lose their data: the numbers grow all the same, those of
+//! fenced locks and those of writers.
 
-use super::{KEY, fields, micros, scripts_run, set};
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, minorities_fail, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, long_lock, micros, minorities_fail, ok, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{ExtendOutcome, FencingToken, Redlock, ReleaseOutcome, RestartPolicy};
+use crate::support::sides::Sides;
+use quorumlock::kind::Any;
+use quorumlock::{
+    ExtendOutcome, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy,
+};
 use std::time::Duration;
+
+/// A lock with numbers.
+struct Numbered {
+    mutex: fn(&Redlock) -> Mutex<Any>,
+    key: &'static str,
+    /// What the key of a free lock contains, after this number.
+    free: fn(u64) -> String,
+    /// Has the lock without a number meanwhile, if that is possible.
+    between: fn(&Redlock),
+}
+
+const KINDS: [Numbered; 2] = [
+    Numbered {
+        mutex: |client| long_lock(client, "k").fenced().erase(),
+        key: "quorumlock-fence:k",
+        free: |number| format!("{number} 0 "),
+        between: |_| (),
+    },
+    Numbered {
+        mutex: |client| long(client).fenced().write.erase(),
+        key: "quorumlock-rw:k",
+        free: |number| format!("f {number} {}", micros() / 1000 + 600_000),
+        between: |client| drop(long(client).read.lock_timeout(SOON).unwrap().unwrap()),
+    },
+];
+
+fn long(client: &Redlock) -> Sides {
+    Sides::of(client, "k").ttl(LONG_TTL)
+}
+
+fn fence(guard: &MutexGuard<Any>) -> FencingToken {
+    guard.fence().expect("it has a number")
+}
+
+impl Numbered {
+    /// The number that a node has.
+    fn number(&self, server: &Server) -> u64 {
+        let value = value(server, self.key).expect("the key stays");
+        let number = value.split(' ').find_map(|word| word.parse().ok());
+        number.expect("a number")
+    }
+
+    /// The token of the holder.
+    fn owner(&self, server: &Server) -> Option<String> {
+        let value = value(server, self.key)?;
+        let owner = value.split(' ').find(|word| word.len() == 40);
+        owner.map(str::to_owned)
+    }
+
+    #[track_caller]
+    fn becomes_free(&self, servers: &[Server]) {
+        let is_free = || servers.iter().all(|server| self.owner(server).is_none());
+        assert!(eventually(SOON, is_free));
+    }
+}
 
 /// Servers that keep what they have granted.
 fn durable(count: usize) -> Vec<Server> {
@@ -15,133 +76,135 @@ fn durable(count: usize) -> Vec<Server> {
 }
 
 #[test]
-fn fences_that_differ_are_raised_to_the_greatest() {
-    for count in [3, 5] {
+fn numbers_that_differ_are_raised_to_the_greatest() {
+    for (kind, count) in KINDS
+        .iter()
+        .flat_map(|kind| [3, 5].map(|count| (kind, count)))
+    {
         let servers = Server::several(count).unwrap();
-        let mutex = long_lock(&client(&servers), "k").fenced();
+        let client = client(&servers);
+        let mutex = (kind.mutex)(&client);
         drop(take(&mutex));
-        assert!(eventually(SOON, || servers.iter().all(|server| fields(
-            server
-        )
-        .2
-        .is_empty())));
+        kind.becomes_free(&servers);
         // A client with a clock that is ahead by a day took it, and no other client saw that.
         let ahead = micros() + 86_400_000_000;
         for (index, server) in servers.iter().enumerate() {
-            set(server, &format!("{} 0 ", ahead + 10 * index as u64));
+            let text = (kind.free)(ahead + 10 * index as u64);
+            ok(server, &["SET", kind.key, &text]);
         }
-        let before: u64 = servers.iter().map(scripts_run).sum();
+        let scripts_run = || -> u64 {
+            let calls = |server| calls(server, "eval") + calls(server, "evalsha");
+            servers.iter().map(calls).sum()
+        };
+        let before = scripts_run();
         let guard = take(&mutex);
-        let has_it = |server: &&Server| fields(server).0 == guard.fence().get();
-        assert!(guard.fence().get() > ahead, "of a quorum, one other's");
+        let last = fence(&guard);
+        assert!(last.get() > ahead, "of a quorum, one other's");
+        let has_it = |server: &&Server| kind.number(server) == last.get();
         assert!(
             servers.iter().filter(has_it).count() > count / 2,
             "a quorum has it before it is known"
         );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
+        let ran = scripts_run() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
-        assert!(take(&mutex).fence() > FencingToken::try_from(ahead).unwrap());
+        (kind.between)(&client);
+        assert!(fence(&take(&mutex)) > last);
     }
 }
 
 #[test]
-fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
-    let mut servers = Server::several(3).unwrap();
-    let guard = take(&long_lock(&client(&servers), "k").fenced());
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, KEY).is_some())));
-    servers[0].restart().unwrap();
-    assert_eq!(value(&servers[0], KEY), None);
-    let is_repaired = || {
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        value(&servers[0], KEY).is_some()
-    };
-    assert!(eventually(SOON, is_repaired));
-    let ([fence, other], owners) = (
-        [0, 1].map(|node: usize| fields(&servers[node]).0),
-        [0, 1].map(|node: usize| fields(&servers[node]).2),
-    );
-    assert!(fence >= other && owners[0] == owners[1], "{fence} {other}");
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || servers.iter().all(|server| fields(
-        server
-    )
-    .2
-    .is_empty())));
+fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_number() {
+    for kind in &KINDS {
+        let mut servers = Server::several(3).unwrap();
+        let guard = take(&(kind.mutex)(&client(&servers)));
+        let have_it = || servers.iter().all(|server| kind.owner(server).is_some());
+        assert!(eventually(SOON, have_it));
+        servers[0].restart().unwrap();
+        assert_eq!(value(&servers[0], kind.key), None);
+        let is_repaired = || {
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+            value(&servers[0], kind.key).is_some()
+        };
+        assert!(eventually(SOON, is_repaired));
+        assert!(kind.number(&servers[0]) >= fence(&guard).get());
+        assert!(kind.owner(&servers[0]).is_some());
+        assert_eq!(kind.owner(&servers[0]), kind.owner(&servers[1]));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        kind.becomes_free(&servers);
+    }
 }
 
 #[test]
 fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
-    let mut servers = Server::several(3).unwrap();
-    // The numbers that they issued are forgotten, and no client guards against that.
-    let client = builder(&servers)
-        .restart_policy(RestartPolicy::Off)
-        .build()
-        .unwrap();
-    let before = take(&long_lock(&client, "k").fenced()).fence();
-    servers
-        .iter_mut()
-        .for_each(|server| server.restart().unwrap());
-    let again = || {
-        long_lock(&client, "k")
-            .fenced()
-            .try_lock()
-            .ok()
-            .flatten()
-            .map(|guard| guard.fence())
-    };
-    let mut after = None;
-    assert!(eventually(SOON, || {
-        after = again();
-        after.is_some()
-    }));
-    assert!(after > Some(before), "by the clock alone");
+    for kind in &KINDS {
+        let mut servers = Server::several(3).unwrap();
+        // The numbers that they issued are forgotten, and no client guards against that.
+        let client = builder(&servers)
+            .restart_policy(RestartPolicy::Off)
+            .build()
+            .unwrap();
+        let before = fence(&take(&(kind.mutex)(&client)));
+        servers
+            .iter_mut()
+            .for_each(|server| server.restart().unwrap());
+        let mut after = None;
+        assert!(eventually(SOON, || {
+            let again = (kind.mutex)(&client).try_lock().ok().flatten();
+            after = again.as_ref().map(fence);
+            after.is_some()
+        }));
+        assert!(after > Some(before), "by the clock alone");
+    }
 }
 
 #[test]
-fn a_pending_release_is_that_of_a_fenced_lock() {
-    let mut servers = durable(3);
-    let client = client(&servers);
-    let guard = take(&long_lock(&client, "k").fenced());
-    assert!(eventually(SOON, || value(&servers[0], KEY).is_some()));
-    // The lock's own key may be released in the instant in which the node is back.
-    servers[0].command(&["SET", "kept", "1"]).unwrap();
-    servers[0].kill();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    servers[0].restart().unwrap();
-    assert!(
-        value(&servers[0], "kept").is_some(),
-        "it came back without its data"
-    );
-    let is_paid = || {
-        let _ = client.mutex("other").try_lock();
-        fields(&servers[0]).2.is_empty()
-    };
-    assert!(eventually(SOON, is_paid));
+fn a_pending_release_is_that_of_a_lock_with_numbers() {
+    for kind in &KINDS {
+        let mut servers = durable(3);
+        let client = client(&servers);
+        let guard = take(&(kind.mutex)(&client));
+        assert!(eventually(SOON, || kind.owner(&servers[0]).is_some()));
+        // The lock's own key may be released in the instant in which the node is back.
+        servers[0].command(&["SET", "kept", "1"]).unwrap();
+        servers[0].kill();
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        servers[0].restart().unwrap();
+        assert!(
+            value(&servers[0], "kept").is_some(),
+            "it came back without its data"
+        );
+        let is_paid = || {
+            let _ = client.mutex("other").try_lock();
+            kind.owner(&servers[0]).is_none()
+        };
+        assert!(eventually(SOON, is_paid));
+    }
 }
 
 #[test]
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
-    let mut servers = durable(5);
-    let nodes = servers
-        .iter()
-        .map(|server| format!("{}?durable=true", server.url()));
-    let client = Redlock::builder()
-        .nodes(nodes)
-        .node_timeout(Duration::from_secs(1))
-        .build()
-        .unwrap();
-    let mutex = long_lock(&client, "k").fenced();
-    let mut last = take(&mutex).fence();
-    let next = || {
-        let guard = mutex
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("a majority answers");
-        assert!(guard.fence() > last);
-        last = guard.fence();
-    };
-    minorities_fail(&mut servers, next);
+    for kind in &KINDS {
+        let mut servers = durable(5);
+        let nodes = servers
+            .iter()
+            .map(|server| format!("{}?durable=true", server.url()));
+        let client = Redlock::builder()
+            .nodes(nodes)
+            .node_timeout(Duration::from_secs(1))
+            .build()
+            .unwrap();
+        let mutex = (kind.mutex)(&client);
+        let mut last = fence(&take(&mutex));
+        let next = || {
+            (kind.between)(&client);
+            let guard = mutex
+                .lock_timeout(SOON)
+                .unwrap()
+                .expect("a majority answers");
+            assert!(fence(&guard) > last);
+            last = fence(&guard);
+        };
+        minorities_fail(&mut servers, next);
+    }
 }

@@ -1,10 +1,9 @@
 //! The numbers of writers on real servers: they grow whatever readers and other writers do in
 //! between.
 //!
-//! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the number in
-//! the key.
+//! [`scripts`] is about the number in the key. [`fencing`](crate::fencing) has nodes that differ,
+//! fail or lose their data, for writers as well.
 
-mod nodes;
 mod scripts;
 
 use super::{KEY, can_read, long, read};

@@ -1,12 +1,13 @@
 //! What the script does about the number of a key: when it is raised, how long it is kept, and what
 //! bounds it.
 
-use super::super::{KEY, ask, entries, is_marked, long, read, servers};
+use super::super::{KEY, ask, entries, is_marked, long, read, servers, write};
 use super::{DAY, HOUR, SHORT, fenced, is_free, micros, number, set, stored};
 use crate::clients::{LONG_TTL, SOON, builder, causes, client, left, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ExtendOutcome, ReleaseOutcome};
+use quorumlock::algorithm::fence::LEAD_LIMIT;
+use quorumlock::{Cause, ExtendOutcome, FencingToken, Phase, ReleaseOutcome};
 use std::thread;
 use std::time::Duration;
 
@@ -208,5 +209,56 @@ fn full_memory_costs_nothing_that_is_held() {
             .command(&["CONFIG", "SET", "maxmemory", "0"])
             .unwrap();
         assert!(number(&mutex).fence() > last);
+    }
+}
+
+#[test]
+fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
+    let servers = Server::several(3).unwrap();
+    let absurd = format!("f {} {}", FencingToken::MAX, micros() / 1000 + 600_000);
+    set(&servers[1], &absurd);
+    let mutex = fenced(&client(&servers));
+    let mut last = FencingToken::try_from(0_u64).unwrap();
+    for _ in 0..10 {
+        let guard = number(&mutex);
+        assert!(
+            guard.fence() > last && guard.fence().get() < micros() + HOUR,
+            "{guard:?}"
+        );
+        last = guard.fence();
+        assert_eq!(value(&servers[1], KEY).as_deref(), Some(&*absurd));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    }
+    // The node counts for all others.
+    drop(read(&long(&client(&servers[1..2]))));
+    assert_eq!(
+        write(&long(&client(&servers[1..2]))).unlock().unwrap(),
+        ReleaseOutcome::Released
+    );
+    assert!(eventually(SOON, || value(&servers[1], KEY).as_deref()
+        == Some(&*absurd)));
+    let error = fenced(&client(&servers[1..2]))
+        .write
+        .try_lock()
+        .unwrap_err();
+    assert_eq!(
+        causes(&error),
+        [(servers[1].address(), Phase::Reply, Cause::FenceAhead)]
+    );
+    // A number that a node issues is no more than a day and a minute ahead.
+    for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
+        set(
+            &servers[1],
+            &format!("f {} {}", micros() + lead, micros() / 1000 + 600_000),
+        );
+        let answer = ask(
+            &servers[1],
+            &["acquire", &"1".repeat(40), "60000", "w", "600000", "1"],
+        );
+        assert_eq!(
+            matches!(answer, Answer::Text(_)),
+            is_given,
+            "{lead} {answer:?}"
+        );
     }
 }
