@@ -265,7 +265,12 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
             let urls: Vec<String> = servers.iter().map(Server::url).collect();
             let client = client(&servers);
             let mut guard = Some(take(&long_lock(&client, KEY)));
-            let watched = take(&client.mutex("watched").ttl(TTL).watchdog(Watchdog::new()));
+            let watched = take(
+                &client
+                    .mutex("watched")
+                    .ttl(TTL * 5)
+                    .watchdog(Watchdog::new()),
+            );
             let stop = AtomicBool::new(false);
             let pairs = AtomicUsize::new(0);
             let cancel = CancelHandle::new();
