@@ -329,6 +329,49 @@ fn what_tls_has_read_ahead_is_read_at_once() {
     });
 }
 
+/// Rule 7.4: also when it follows the log again, and its votes are read like those of the others.
+#[test]
+fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
+    let is_observed = |plan: &mut Plan| {
+        plan.restart_policy = RestartPolicy::Observed;
+        // The others are judged when it has replied, and reply to more meanwhile.
+        plan.paths[2].delay = 10 * MILLISECOND;
+    };
+    play(is_observed, |redlock| {
+        let lost = |node| Kind::Crash {
+            node,
+            time: 100 * MILLISECOND,
+            data: Data::Lost,
+            is_dark: false,
+        };
+        for losses in [[0, 1].map(|node| Kind::Flush { node }), [0, 1].map(lost)] {
+            let other = clients::open(0);
+            // Until the third node has been looked at as well.
+            for _ in 0..5 {
+                drop(other.mutex("r1").lock().unwrap());
+                pass(30);
+            }
+            let held = redlock.mutex("r0").lock().unwrap();
+            losses.into_iter().for_each(strike);
+            // A flush is noticed by a look, which is made behind a second.
+            pass(1_200);
+            for start in 0..4 {
+                let other = other.clone();
+                kernel::spawn(0, move || {
+                    pass(start);
+                    for _ in 0..20 {
+                        let taken = other.mutex("r0").try_lock();
+                        assert!(!matches!(taken, Ok(Some(_))), "{taken:?}");
+                    }
+                });
+            }
+            pass(2_000);
+            drop(held);
+            pass(21_000);
+        }
+    });
+}
+
 /// Rule 4.6: where a node has lost its key, the lock's own number is the floor. Without it, this
 /// node and another one that has lost its keys would give out a smaller number next, as the clock
 /// of the program was set back.
