@@ -83,7 +83,6 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
         "ZADD set inf i -inf j",
         "ZADD set 0.1 d 1795519049784269 e 1e17 f",
         "ZADD set nan g",
-        "ZADD set 1e999 g",
         "ZCARD set",
         "ZCARD none",
         "ZCARD",
