@@ -74,21 +74,3 @@ impl<R: Reactor> Sleepers<R> {
         self.is_empty() && self.until_alone == 0
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::nodes::Nodes;
-
-    #[test]
-    fn a_thread_is_alone_when_many_waits_in_a_row_were_solitary() {
-        let mut sleepers = Sleepers::<Nodes>::new();
-        assert!(sleepers.is_alone());
-        sleepers.on_other_thread();
-        for _ in 0..SOLITARY_WAITS {
-            assert!(!sleepers.is_alone());
-            sleepers.on_wait();
-        }
-        assert!(sleepers.is_alone());
-    }
-}
