@@ -139,7 +139,7 @@ pub(crate) fn founding(world: &World, replay: &mut Replay) {
                 };
                 replay.check(&format!("({rule} {from} {to})"), &about);
                 let founds = looks.iter().filter(|_| note.is_founder);
-                for &Step { ref what, .. } in founds.map(|&look| &world.steps[look]) {
+                for Step { what, .. } in founds.map(|&look| &world.steps[look]) {
                     let is_new = matches!(what, What::Looked { age: Some(age), .. } if age.is_new);
                     replay.check(&is_new.to_string(), &format!("{about}, by {what:?}"));
                 }
