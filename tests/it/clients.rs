@@ -188,6 +188,11 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
+/// How often a server has run a script.
+pub(crate) fn scripts_run(server: &Server) -> u64 {
+    calls(server, "eval") + calls(server, "evalsha")
+}
+
 /// Waits until the key is on none of the servers, and sees that it stays so.
 #[track_caller]
 pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + Clone, key: &str) {

@@ -11,7 +11,7 @@ mod nodes;
 mod scripts;
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, left, long_lock, micros, ok, take, value,
+    LONG_TTL, SOON, builder, client, left, long_lock, micros, ok, scripts_run, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -38,10 +38,6 @@ fn fields(server: &Server) -> (u64, u64, String) {
 
 fn set(server: &Server, text: &str) {
     ok(server, &["SET", KEY, text]);
-}
-
-fn scripts_run(server: &Server) -> u64 {
-    calls(server, "eval") + calls(server, "evalsha")
 }
 
 #[test]

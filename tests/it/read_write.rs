@@ -34,7 +34,7 @@ const TTL: Duration = Duration::from_secs(1);
 /// Long enough for anything that follows at once, on a machine that pauses for a moment.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-fn long(client: &Redlock) -> Sides {
+pub(crate) fn long(client: &Redlock) -> Sides {
     Sides::of(client, "k").ttl(LONG_TTL)
 }
 

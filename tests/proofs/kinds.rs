@@ -1,6 +1,6 @@
 //! The other proofs: permits, fences, readers and writers, and messages, each about one node.
 
-use crate::smt::{Replay, real};
+use crate::smt::{Replay, real, time};
 use crate::world::{Asks, EPOCH, Granted, Lock, Step, What, World};
 use std::collections::BTreeMap;
 
@@ -27,10 +27,6 @@ impl Trace<'_> {
         self.replay.check(&formula, &about);
         self.name = after;
     }
-}
-
-fn time(time: u64) -> String {
-    real(time as i64)
 }
 
 fn array(sort: &str, default: &str, entries: impl Iterator<Item = (String, String)>) -> String {

@@ -51,7 +51,10 @@ fn replay(proof: &'static str, lock: Lock, writes: Writes) {
         let world = World::run(lock, differs(proof), seed, LASTS);
         let mut replay = Replay::of(proof);
         writes(&world, &mut replay);
-        assert!(replay.len() > 20, "{proof}: {} steps", replay.len());
+        // A node is asked less often what it remembers than for the lock.
+        let is_about_notes = ["founding.smt2", "longest.smt2"].contains(&proof);
+        let least = if is_about_notes { 20 } else { 100 };
+        assert!(replay.len() > least, "{proof}: {} steps", replay.len());
         if let Some(failure) = replay.failure() {
             panic!("QUORUMLOCK_PROOF_SEED={seed} {lock:?}\n{failure}");
         }

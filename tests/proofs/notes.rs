@@ -1,16 +1,12 @@
 //! What nodes remember, as `longest.smt2` and `founding.smt2` have it: each step of a program at a
 //! node by itself, between two states that have what it depends on.
 
-use crate::smt::{Replay, real};
+use crate::smt::{Replay, time};
 use crate::world::{MAX_TTL, Note, Step, What, World};
 use std::collections::HashMap;
 
 /// What a program has read of a node, and whether the node was told the longest time to live.
 type Read = (Option<Note>, bool);
-
-fn time(time: u64) -> String {
-    real(time as i64)
-}
 
 /// Replays `longest.smt2`.
 pub(crate) fn longest(world: &World, replay: &mut Replay) {
@@ -93,14 +89,12 @@ pub(crate) fn founding(world: &World, replay: &mut Replay) {
     for (index, step) in world.steps.iter().enumerate() {
         let node = step.node;
         let now = time(step.at);
-        let is_lost = lost_promise(world, index);
-        let state = |memo: Option<(Note, bool)>, founded: u64, knows: bool, seen: &str| {
+        let state = |memo: Option<(Note, bool)>, is_lost: bool, knows: bool, seen: &str| {
             let memo = memo.map_or("absent".to_owned(), |(note, is_present)| {
                 let written = time(note.written);
                 format!("(note {is_present} {} {written})", note.is_founder)
             });
-            let founded = time(founded);
-            format!("(world {now} {is_lost} {now} {memo} {founded} {knows} {seen})")
+            format!("(world {now} {is_lost} {now} {memo} {now} {knows} {seen})")
         };
         let about = format!("node {node} at {}: {:?}", step.at, step.what);
         let before = memo[node];
@@ -111,13 +105,8 @@ pub(crate) fn founding(world: &World, replay: &mut Replay) {
                 ..
             } => {
                 let found = found.map(|note| (note, true));
-                let from = state(found, step.at, false, "unseen");
-                let to = state(
-                    found,
-                    step.at,
-                    false,
-                    &format!("(look {} false)", age.is_new),
-                );
+                let from = state(found, false, false, "unseen");
+                let to = state(found, false, false, &format!("(look {} false)", age.is_new));
                 let (by_node, by_wall) = (time(age.by_node), time(age.by_wall));
                 let formula = format!("(program-looks {from} {to} {by_node} {by_wall})");
                 replay.check(&formula, &about);
@@ -130,8 +119,9 @@ pub(crate) fn founding(world: &World, replay: &mut Replay) {
                     // It is the same note, with a longer time to live.
                     continue;
                 }
-                let from = state(before, step.at, false, "unseen");
-                let to = state(memo[node], step.at, false, "unseen");
+                let is_lost = lost_promise(world, index);
+                let [from, to] =
+                    [before, memo[node]].map(|memo| state(memo, is_lost, false, "unseen"));
                 let rule = if note.is_founder {
                     "witness-is-founded"
                 } else {
@@ -145,7 +135,7 @@ pub(crate) fn founding(world: &World, replay: &mut Replay) {
                 }
             }
             What::Counted(_) => {
-                let [from, to] = [false, true].map(|knows| state(before, step.at, knows, "unseen"));
+                let [from, to] = [false, true].map(|knows| state(before, false, knows, "unseen"));
                 replay.check(&format!("(witness-counts {from} {to})"), &about);
             }
             What::Restarted { note, .. } => memo[node] = note.map(|note| (note, false)),
@@ -164,9 +154,8 @@ fn lost_promise(world: &World, index: usize) -> bool {
         })
     };
     world.rounds.iter().any(|round| {
-        let gave_up = world.attempts[round.attempt].gave_up;
-        let until = gave_up.map_or(round.until, |at| round.until.min(at));
-        let is_relied_on = round.won.is_some_and(|won| won <= now) && now < until;
+        let is_won = round.won.is_some_and(|won| won <= now);
+        let is_relied_on = is_won && now < world.relied_on_until(round);
         is_relied_on
             && (0..world.nodes.len())
                 .any(|node| round.counted[node].is_some_and(|since| restarts(node, since)))

@@ -1,7 +1,7 @@
 //! Locks with one holder, as `wait.smt2` and `exclusion.smt2` have them: a node and two programs,
 //! and all rounds that were won.
 
-use crate::smt::{Replay, real};
+use crate::smt::{Replay, real, time};
 use crate::world::{Granted, Step, What, World};
 
 /// What a node has promised the holder.
@@ -33,7 +33,6 @@ struct Node {
 
 impl Node {
     fn text(&self) -> String {
-        let time = |time: u64| real(time as i64);
         let from = |from: Option<u64>| {
             from.map_or("never".to_owned(), |at| format!("(from {})", time(at)))
         };
@@ -44,7 +43,7 @@ impl Node {
                 format!("(note {names} {is_founder} {})", time(written))
             });
         let promise = self.promise.map_or("no-grant".to_owned(), |promise| {
-            let begun = real(promise.begun as i64);
+            let begun = time(promise.begun);
             format!(
                 "(grant {} {begun} {} {} {})",
                 time(promise.granted),
@@ -274,7 +273,7 @@ pub(crate) fn wait(world: &World, replay: &mut Replay) {
     replay.add("(push)");
     replay.add(&format!(
         "(assert (and (not strict) (= longest {})))",
-        real(world.longest() as i64)
+        time(world.longest())
     ));
     for rival in 1..=world.lives {
         let is_of = |step: &Step| match step.what {
@@ -321,12 +320,9 @@ pub(crate) fn exclusion(world: &World, replay: &mut Replay) {
     let won: Vec<(usize, u64, u64)> = (0..world.rounds.len())
         .filter_map(|index| {
             let round = &world.rounds[index];
-            let gave_up = world.attempts[round.attempt].gave_up;
-            let until = gave_up.map_or(round.until, |at| round.until.min(at));
-            Some((index, round.won?, until))
+            Some((index, round.won?, world.relied_on_until(round)))
         })
         .collect();
-    let time = |time: u64| real(time as i64);
     for &(index, at, until) in &won {
         let round = &world.rounds[index];
         let program = world.attempts[round.attempt].program;

@@ -133,6 +133,11 @@ fn forms(text: &str) -> Vec<String> {
     forms
 }
 
+/// A time as a real number.
+pub(crate) fn time(time: u64) -> String {
+    real(time as i64)
+}
+
 /// A number as a real one.
 pub(crate) fn real(number: i64) -> String {
     match number {

@@ -636,6 +636,12 @@ impl World {
         EPOCH * 1000 + self.now
     }
 
+    /// From when on a round that is won is not relied on any more.
+    pub(crate) fn relied_on_until(&self, round: &Round) -> u64 {
+        let gave_up = self.attempts[round.attempt].gave_up;
+        gave_up.map_or(round.until, |at| round.until.min(at))
+    }
+
     /// The key of a slot; of a lock that is no semaphore, its key.
     pub(crate) fn key(&self, slot: usize) -> String {
         match self.lock {

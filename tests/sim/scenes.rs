@@ -68,7 +68,7 @@ fn keys(node: usize) -> Vec<String> {
 }
 
 fn has_key(node: usize, key: &str) -> bool {
-    keys(node).contains(&key.to_owned())
+    keys(node).iter().any(|other| other == key)
 }
 
 /// Every reply takes ten milliseconds.
@@ -87,9 +87,9 @@ fn assert_dropped(outcome: &str) {
     assert!(text.contains(&line), "{text}");
 }
 
-fn blocked(time: u64) -> Kind {
+fn blocked(client: usize, time: u64) -> Kind {
     Kind::Block {
-        client: Some(0),
+        client: Some(client),
         node: Some(0),
         directions: [true, true],
         time,
@@ -158,7 +158,7 @@ fn connects_that_hang_are_begun_again_while_a_release_is_pending() {
             pass(100);
             strike(CUT);
             pass(50);
-            strike(blocked(15 * SECOND));
+            strike(blocked(0, 15 * SECOND));
             drop(guard);
             pass(14_000);
             assert!(connections(0) > 3, "{} connections", connections(0));
@@ -329,7 +329,7 @@ fn what_tls_has_read_ahead_is_read_at_once() {
     });
 }
 
-/// Rule 7.4: also when it follows the log again, and its votes are read like those of the others.
+/// Rule 7.4: nor when they follow the log again, where votes are counted as they are read.
 #[test]
 fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
     let is_observed = |plan: &mut Plan| {
@@ -353,7 +353,7 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
             }
             let held = redlock.mutex("r0").lock().unwrap();
             losses.into_iter().for_each(strike);
-            // A flush is noticed by a look, which is made behind a second.
+            // A look detects a flush. The next one is due a second after the last.
             pass(1_200);
             for start in 0..4 {
                 let other = other.clone();
@@ -553,9 +553,7 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
 fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
     let has_two_clients = |plan: &mut Plan| {
         plan.clients.push(plan.clients[0].clone());
-        for path in plan.paths.clone() {
-            plan.paths.push(path);
-        }
+        plan.paths.extend_from_within(..);
     };
     play(has_two_clients, |redlock| {
         let other = clients::open(1);
@@ -566,12 +564,7 @@ fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
         });
         pass(100);
         assert!(has_key(0, "quorumlock-queue:r0"));
-        strike(Kind::Block {
-            client: Some(1),
-            node: Some(0),
-            directions: [true, true],
-            time: 2 * SECOND,
-        });
+        strike(blocked(1, 2 * SECOND));
         // It finds out that the node hangs.
         kernel::spawn(1, move || drop(other.mutex("r1").lock().unwrap()));
         pass(500);

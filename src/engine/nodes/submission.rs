@@ -105,8 +105,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     /// When the attempt began, read before its first byte was written.
     pub(crate) t0: Readings,
-    /// The nodes where the key may have been set, or the call's entry. Of an undo: less those that
-    /// refused.
+    /// The nodes that may have the key, or the entry of the call. An undo leaves out those that
+    /// have refused.
     pub(crate) reached: NodeSet,
     pub(crate) origin: KeyOrigin,
     /// The call's entry in the queue of the lock, if it waited there: the release removes it.

@@ -1,12 +1,13 @@
-//! Nodes that differ, hang, are killed or lose their data: the numbers grow all the same, those of
-//! fenced locks and those of writers.
+//! Nodes that differ, hang, are killed or lose their data: the numbers of fenced locks and of
+//! writers grow all the same.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, long_lock, micros, minorities_fail, ok, take, value,
+    LONG_TTL, SOON, builder, client, long_lock, micros, minorities_fail, ok, scripts_run, take,
+    value,
 };
+use crate::read_write::long;
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use crate::support::sides::Sides;
 use quorumlock::kind::Any;
 use quorumlock::{
     ExtendOutcome, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy,
@@ -37,10 +38,6 @@ const KINDS: [Numbered; 2] = [
         between: |client| drop(long(client).read.lock_timeout(SOON).unwrap().unwrap()),
     },
 ];
-
-fn long(client: &Redlock) -> Sides {
-    Sides::of(client, "k").ttl(LONG_TTL)
-}
 
 fn fence(guard: &MutexGuard<Any>) -> FencingToken {
     guard.fence().expect("it has a number")
@@ -92,11 +89,7 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
             let text = (kind.free)(ahead + 10 * index as u64);
             ok(server, &["SET", kind.key, &text]);
         }
-        let scripts_run = || -> u64 {
-            let calls = |server| calls(server, "eval") + calls(server, "evalsha");
-            servers.iter().map(calls).sum()
-        };
-        let before = scripts_run();
+        let before: u64 = servers.iter().map(scripts_run).sum();
         let guard = take(&mutex);
         let last = fence(&guard);
         assert!(last.get() > ahead, "of a quorum, one other's");
@@ -106,7 +99,7 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
             "a quorum has it before it is known"
         );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        let ran = scripts_run() - before;
+        let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
         (kind.between)(&client);
         assert!(fence(&take(&mutex)) > last);

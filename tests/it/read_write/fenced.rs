@@ -7,7 +7,7 @@
 mod scripts;
 
 use super::{KEY, can_read, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, micros, ok, value};
+use crate::clients::{LONG_TTL, SOON, client, micros, ok, scripts_run, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::{FencedSides, Sides};
@@ -52,10 +52,6 @@ fn is_free(server: &Server) -> bool {
 
 fn set(server: &Server, text: &str) {
     ok(server, &["SET", KEY, text]);
-}
-
-fn scripts_run(server: &Server) -> u64 {
-    calls(server, "eval") + calls(server, "evalsha")
 }
 
 #[test]
