@@ -72,7 +72,6 @@ impl Nodes {
     fn counts_as_it_is(&self, node: NodeId) -> bool {
         let connection = &self.connections[node];
         self.connections.states.is_up(node)
-            && !self.connections.states.is_refusing(node)
             && !self.incarnations.is_doubtful(node)
             && !connection.quarantine.is_on()
             && !connection.health.is_suspect()
