@@ -106,12 +106,10 @@ impl Reactor for Nodes {
         self.subscribers
             .list(&mut watch, &self.connections.each, now);
         // An address that does not answer is given up for the next one.
-        watch.limit = watch.limit.min(due.min(self.incarnations.due()).since(now));
-        if !(self.releases.pending.is_empty() && self.releases.waits.is_empty()) {
-            watch.limit = watch
-                .limit
-                .min(self.releases.pending_due(&self.connections).since(now));
-        }
+        let due = due
+            .min(self.incarnations.due())
+            .min(self.releases.pending_due(&self.connections));
+        watch.limit = watch.limit.min(due.since(now));
         // A wait for another client's lock is long, and a wait for releases is not urgent.
         let is_urgent = !self.subscribers.registry.has_sleepers() && self.releases.waits.is_empty();
         watch.spin = self.connections.poll.spin.allowance(alone && is_urgent);
