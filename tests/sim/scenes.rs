@@ -71,6 +71,29 @@ fn has_key(node: usize, key: &str) -> bool {
     keys(node).iter().any(|other| other == key)
 }
 
+fn has_two_clients(plan: &mut Plan) {
+    plan.clients.push(plan.clients[0].clone());
+    plan.paths.extend_from_within(..);
+}
+
+/// A command of another program.
+fn execute(node: usize, words: &[&[u8]]) {
+    with(|world| {
+        let node = &mut world.nodes[node];
+        let millis = node.millis(world.now);
+        node.store
+            .execute(&mut ClientState::default(), words, millis, &mut Vec::new());
+    });
+}
+
+/// These nodes have given a lock to another program.
+fn give_away(nodes: &[usize], name: &str) {
+    for &node in nodes {
+        let key = name.as_bytes();
+        execute(node, &[b"SET", key, b"another", b"PX", b"60000"]);
+    }
+}
+
 /// Every reply takes ten milliseconds.
 fn far(plan: &mut Plan) {
     for path in &mut plan.paths {
@@ -230,6 +253,10 @@ fn a_node_that_refuses_votes_is_rejected() {
                     ]
                 );
             }
+            with(|world| world.nodes[0].store.set_condition(Condition::Serving));
+            drop(redlock.mutex("r0").lock().unwrap());
+            pass(20);
+            assert_eq!(states(), [NodeState::Voting; 3]);
         },
     );
 }
@@ -355,13 +382,15 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
             losses.into_iter().for_each(strike);
             // A look detects a flush. The next one is due a second after the last.
             pass(1_200);
-            for start in 0..4 {
+            // While the nodes are judged, some have replied to requests for others already.
+            for (start, name) in [(0, "r1"), (1, "r2"), (2, "r3"), (4, "r0")] {
                 let other = other.clone();
                 kernel::spawn(0, move || {
                     pass(start);
                     for _ in 0..20 {
-                        let taken = other.mutex("r0").try_lock();
-                        assert!(!matches!(taken, Ok(Some(_))), "{taken:?}");
+                        let taken = other.mutex(name).try_lock();
+                        let is_taken = matches!(taken, Ok(Some(_)));
+                        assert!(name != "r0" || !is_taken, "{taken:?}");
                     }
                 });
             }
@@ -453,26 +482,15 @@ fn a_lock_that_a_quorum_of_nodes_gave_to_others_is_lost() {
         |_| {},
         |redlock| {
             let guard = redlock.mutex("r0").lock().unwrap();
-            let execute = |words: &[&[u8]]| {
-                with(|world| {
-                    for node in &mut world.nodes[1..] {
-                        let millis = node.millis(world.now);
-                        node.store.execute(
-                            &mut ClientState::default(),
-                            words,
-                            millis,
-                            &mut Vec::new(),
-                        );
-                    }
-                });
-            };
-            execute(&[b"SET", b"r0", b"another", b"PX", b"60000"]);
+            give_away(&[1, 2], "r0");
             assert_eq!(
                 guard.extend(Duration::from_secs(20)).unwrap(),
                 ExtendOutcome::Lost
             );
             assert_eq!(guard.remaining(), Duration::ZERO);
-            execute(&[b"DEL", b"r0"]);
+            for node in [1, 2] {
+                execute(node, &[b"DEL", b"r0"]);
+            }
         },
     );
 }
@@ -551,10 +569,6 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
 /// which won did not ask it.
 #[test]
 fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
-    let has_two_clients = |plan: &mut Plan| {
-        plan.clients.push(plan.clients[0].clone());
-        plan.paths.extend_from_within(..);
-    };
     play(has_two_clients, |redlock| {
         let other = clients::open(1);
         let held = redlock.mutex("r0").fair().lock().unwrap();
@@ -571,5 +585,32 @@ fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
         drop(held);
         pass(3_000);
         assert!(!has_key(0, "quorumlock-queue:r0"), "its entry has stayed");
+    });
+}
+
+/// A thread polls for a vote that does not come while another one begins to wait: a message for
+/// that one ends the poll.
+#[test]
+fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
+    play(has_two_clients, |redlock| {
+        let other = clients::open(1);
+        give_away(&[1], "r1");
+        // The subscriber connections are there from the first wait.
+        for silence in [0, 40 * MILLISECOND] {
+            let held = other.mutex("r0").fair().lock().unwrap();
+            strike(blocked(0, silence));
+            let (polling, waiting) = (redlock.clone(), redlock.clone());
+            kernel::spawn(0, move || drop(polling.mutex("r1").try_lock()));
+            let released_at = with(|world| world.now) + 10 * MILLISECOND;
+            kernel::spawn(0, move || {
+                let guard = waiting.mutex("r0").fair().lock().unwrap();
+                let late = with(|world| world.now) - released_at;
+                assert!(late < 2 * MILLISECOND, "{late} ns after the release");
+                drop(guard);
+            });
+            kernel::sleep_until(released_at);
+            drop(held);
+            pass(500);
+        }
     });
 }
