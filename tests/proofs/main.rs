@@ -28,7 +28,7 @@ mod smt;
 mod world;
 
 use smt::Replay;
-use world::{Lock, What, World};
+use world::{Lock, Programs, What, World};
 
 /// How long a world lasts, in microseconds.
 const LASTS: u64 = 4_000_000;
@@ -43,106 +43,162 @@ fn variable(name: &str) -> Option<u64> {
     Some(value.parse().expect("a number"))
 }
 
-/// Replays as many worlds as are asked for.
-fn replay(proof: &'static str, lock: Lock, writes: Writes) {
-    let worlds = variable("QUORUMLOCK_PROOF_WORLDS").unwrap_or(1);
-    let first = variable("QUORUMLOCK_PROOF_SEED").unwrap_or(std::process::id().into());
-    for seed in first..first + worlds {
-        let world = World::run(lock, differs(proof), seed, LASTS);
-        let mut replay = Replay::of(proof);
-        writes(&world, &mut replay);
-        // A node is asked less often what it remembers than for the lock.
-        let is_about_notes = ["founding.smt2", "longest.smt2"].contains(&proof);
-        let least = if is_about_notes { 20 } else { 100 };
-        assert!(replay.len() > least, "{proof}: {} steps", replay.len());
-        if let Some(failure) = replay.failure() {
-            panic!("QUORUMLOCK_PROOF_SEED={seed} {lock:?}\n{failure}");
-        }
-        println!("{proof} {lock:?} {seed}: {} steps", replay.len());
-    }
+/// The worlds of each proof, and what replays them.
+const REPLAYS: [(&str, Lock, Programs, Writes); 14] = [
+    (
+        "longest.smt2",
+        Lock::Plain,
+        Programs::Differ,
+        notes::longest,
+    ),
+    (
+        "founding.smt2",
+        Lock::Plain,
+        Programs::Alike,
+        notes::founding,
+    ),
+    ("wait.smt2", Lock::Plain, Programs::Alike, one_holder::wait),
+    ("wait.smt2", Lock::Plain, Programs::Strict, one_holder::wait),
+    (
+        "exclusion.smt2",
+        Lock::Plain,
+        Programs::Alike,
+        one_holder::exclusion,
+    ),
+    (
+        "exclusion.smt2",
+        Lock::Plain,
+        Programs::Strict,
+        one_holder::exclusion,
+    ),
+    (
+        "exclusion.smt2",
+        Lock::Permits(2),
+        Programs::Alike,
+        one_holder::exclusion,
+    ),
+    (
+        "permits.smt2",
+        Lock::Permits(2),
+        Programs::Alike,
+        kinds::permits,
+    ),
+    ("fences.smt2", Lock::Fenced, Programs::Alike, kinds::fences),
+    (
+        "readers_writers.smt2",
+        Lock::ReadWrite,
+        Programs::Alike,
+        kinds::readers_writers,
+    ),
+    (
+        "messages.smt2",
+        Lock::Plain,
+        Programs::Alike,
+        kinds::messages,
+    ),
+    (
+        "messages.smt2",
+        Lock::Permits(3),
+        Programs::Alike,
+        kinds::messages,
+    ),
+    (
+        "messages.smt2",
+        Lock::Fenced,
+        Programs::Alike,
+        kinds::messages,
+    ),
+    (
+        "messages.smt2",
+        Lock::ReadWrite,
+        Programs::Alike,
+        kinds::messages,
+    ),
+];
+
+fn replays(proof: &str) -> impl Iterator<Item = &'static (&'static str, Lock, Programs, Writes)> {
+    REPLAYS.iter().filter(move |(name, ..)| *name == proof)
 }
 
-/// Whether the proof is about programs with different times to live.
-fn differs(proof: &str) -> bool {
-    proof == "longest.smt2"
+/// Replays as many worlds as are asked for.
+fn replay(proof: &str) {
+    let worlds = variable("QUORUMLOCK_PROOF_WORLDS").unwrap_or(1);
+    let first = variable("QUORUMLOCK_PROOF_SEED").unwrap_or(std::process::id().into());
+    for &(proof, lock, programs, writes) in replays(proof) {
+        for seed in first..first + worlds {
+            let world = World::run(lock, programs, seed, LASTS);
+            let mut replay = Replay::of(proof);
+            writes(&world, &mut replay);
+            // A node is asked less often what it remembers than for the lock.
+            let is_about_notes = ["founding.smt2", "longest.smt2"].contains(&proof);
+            let least = if is_about_notes { 20 } else { 100 };
+            assert!(replay.len() > least, "{proof}: {} steps", replay.len());
+            if let Some(failure) = replay.failure() {
+                panic!("QUORUMLOCK_PROOF_SEED={seed} {lock:?} {programs:?}\n{failure}");
+            }
+            println!(
+                "{proof} {lock:?} {programs:?} {seed}: {} steps",
+                replay.len()
+            );
+        }
+    }
 }
 
 #[test]
 fn a_program_knows_the_longest_time_to_live() {
-    replay("longest.smt2", Lock::Plain, notes::longest);
+    replay("longest.smt2");
 }
 
 #[test]
 fn a_deployment_is_founded_once() {
-    replay("founding.smt2", Lock::Plain, notes::founding);
+    replay("founding.smt2");
 }
 
 #[test]
 fn a_restarted_node_is_waited_for() {
-    replay("wait.smt2", Lock::Plain, one_holder::wait);
+    replay("wait.smt2");
 }
 
 #[test]
 fn rounds_that_are_won_exclude_each_other() {
-    replay("exclusion.smt2", Lock::Plain, one_holder::exclusion);
-    replay("exclusion.smt2", Lock::Permits(2), one_holder::exclusion);
+    replay("exclusion.smt2");
 }
 
 #[test]
 fn a_permit_is_the_lock_of_a_slot() {
-    replay("permits.smt2", Lock::Permits(2), kinds::permits);
+    replay("permits.smt2");
 }
 
 #[test]
 fn fences_grow() {
-    replay("fences.smt2", Lock::Fenced, kinds::fences);
+    replay("fences.smt2");
 }
 
 #[test]
 fn a_writer_is_alone() {
-    replay(
-        "readers_writers.smt2",
-        Lock::ReadWrite,
-        kinds::readers_writers,
-    );
+    replay("readers_writers.smt2");
 }
 
 #[test]
 fn messages_and_queues_change_nothing() {
-    for lock in [Lock::Plain, Lock::Permits(3), Lock::Fenced, Lock::ReadWrite] {
-        replay("messages.smt2", lock, kinds::messages);
-    }
+    replay("messages.smt2");
 }
-
-/// What replays a proof, as each of its tests does.
-const REPLAYS: [(&str, Lock, Writes); 8] = [
-    ("longest.smt2", Lock::Plain, notes::longest),
-    ("founding.smt2", Lock::Plain, notes::founding),
-    ("wait.smt2", Lock::Plain, one_holder::wait),
-    ("exclusion.smt2", Lock::Plain, one_holder::exclusion),
-    ("permits.smt2", Lock::Permits(2), kinds::permits),
-    ("fences.smt2", Lock::Fenced, kinds::fences),
-    (
-        "readers_writers.smt2",
-        Lock::ReadWrite,
-        kinds::readers_writers,
-    ),
-    ("messages.smt2", Lock::Permits(2), kinds::messages),
-];
 
 /// Whether one of some worlds is not as a proof has it, if both are changed.
 fn is_found(proof: &str, change: impl Fn(&mut World), rule: Option<[&str; 2]>) -> bool {
-    let (proof, lock, writes) = *REPLAYS.iter().find(|(name, ..)| *name == proof).unwrap();
-    (0..8).any(|seed| {
-        let mut world = World::run(lock, differs(proof), seed, LASTS);
-        change(&mut world);
-        let mut replay = Replay::of(proof);
-        if let Some([from, to]) = rule {
-            replay.change(from, to);
-        }
-        writes(&world, &mut replay);
-        replay.failure().is_some()
-    })
+    let worlds = (0..8).flat_map(|seed| replays(proof).map(move |replay| (seed, replay)));
+    worlds
+        .into_iter()
+        .any(|(seed, &(proof, lock, programs, writes))| {
+            let mut world = World::run(lock, programs, seed, LASTS);
+            change(&mut world);
+            let mut replay = Replay::of(proof);
+            if let Some([from, to]) = rule {
+                replay.change(from, to);
+            }
+            writes(&world, &mut replay);
+            replay.failure().is_some()
+        })
 }
 
 #[test]
@@ -154,7 +210,7 @@ fn what_the_code_must_not_do_is_found() {
             |world| {
                 for step in &mut world.steps {
                     if let What::Noted { note, by, .. } = &mut step.what {
-                        note.max_ttl = World::max_ttl(true, *by).as_millis() as u64;
+                        note.max_ttl = world.setup.max_ttl(*by).as_millis() as u64;
                     }
                 }
             },
@@ -293,6 +349,10 @@ fn rules_that_are_not_the_codes_are_found() {
         (
             "wait.smt2",
             ["(+ (now s) (ttl g))", "(+ (now s) (* 1.1 (ttl g)))"],
+        ),
+        (
+            "wait.smt2",
+            ["(ite strict never (look (other s)))", "(look (other s))"],
         ),
         (
             "permits.smt2",

@@ -18,7 +18,7 @@ pub(crate) fn longest(world: &World, replay: &mut Replay) {
     let mut looks: HashMap<usize, Read> = HashMap::new();
     for (index, step) in world.steps.iter().enumerate() {
         let node = step.node;
-        let own = |program: usize| World::max_ttl(world.differs, program).as_millis() as u64;
+        let own = |program: usize| world.setup.max_ttl(program).as_millis() as u64;
         let state =
             |(memo, told): Read, (read, read_told): Read, elsewhere: u64, told_elsewhere| {
                 let note = |note: Option<Note>| {

@@ -2,7 +2,7 @@
 //! and all rounds that were won.
 
 use crate::smt::{Replay, real, time};
-use crate::world::{Granted, Step, What, World};
+use crate::world::{Granted, Programs, Step, What, World};
 
 /// What a node has promised the holder.
 #[derive(Clone, Copy, PartialEq)]
@@ -248,7 +248,8 @@ impl Pair<'_> {
         }
         if program == self.rival {
             state.is_asked = true;
-            state.vote = state.look;
+            // Strictly, it counts by a look behind it.
+            state.vote = state.look.filter(|_| self.world.setup != Programs::Strict);
             return "rival-is-granted";
         }
         "third-is-granted"
@@ -272,7 +273,8 @@ impl Pair<'_> {
 pub(crate) fn wait(world: &World, replay: &mut Replay) {
     replay.add("(push)");
     replay.add(&format!(
-        "(assert (and (not strict) (= longest {})))",
+        "(assert (and (= strict {}) (= longest {})))",
+        world.setup == Programs::Strict,
         time(world.longest())
     ));
     for rival in 1..=world.lives {

@@ -4,7 +4,7 @@
 //! The library's engine does the same with sockets and threads: which votes wait until a node is
 //! judged is simpler here. A vote counts, or is a fault, as it is read.
 
-use crate::world::{Age, Asks, EPOCH, Lock, Operation, What, World};
+use crate::world::{Age, Asks, EPOCH, Lock, Operation, Programs, What, World};
 use quorumlock::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use quorumlock::algorithm::backoff::Backoff;
 use quorumlock::algorithm::fence::{Agreement, Fences, FencingToken};
@@ -12,7 +12,7 @@ use quorumlock::algorithm::incarnation::run_id::RunId;
 use quorumlock::algorithm::incarnation::{Found, Incarnation, Look, Origin, Rules, Seen, Standing};
 use quorumlock::algorithm::lease::{Ttl, Validity};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
-use quorumlock::algorithm::quarantine::{self, Quarantine, RestartPolicy};
+use quorumlock::algorithm::quarantine::{self, Quarantine};
 use quorumlock::algorithm::queue::{
     Entry, Message, QueueRound, QueuedCall, Setup, TakeRequest, latest_ticket,
 };
@@ -126,11 +126,11 @@ impl Program {
     pub(crate) fn new(
         life: usize,
         nodes: usize,
-        max_ttl: Duration,
+        setup: Programs,
         rate: u64,
         wakes_at: u64,
     ) -> Program {
-        let policy = RestartPolicy::Observed;
+        let (policy, max_ttl) = (setup.policy(), setup.max_ttl(life));
         Program {
             life,
             rate,

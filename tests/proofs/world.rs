@@ -13,6 +13,7 @@ use quorumlock::algorithm::incarnation::Seen;
 use quorumlock::algorithm::kind::{EntryKind, Kind};
 use quorumlock::algorithm::lease::{OwnerToken, Ttl};
 use quorumlock::algorithm::node::NodeId;
+use quorumlock::algorithm::quarantine::RestartPolicy;
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::embedded::ServerKind;
 use quorumlock::embedded::store::{ClientState, Store};
@@ -42,6 +43,35 @@ pub(crate) enum Lock {
     Permits(u16),
     Fenced,
     ReadWrite,
+}
+
+/// How the programs are configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Programs {
+    Alike,
+    /// Every second one has another longest time to live.
+    Differ,
+    /// No node is a founder, and each vote counts by a look behind it.
+    Strict,
+}
+
+impl Programs {
+    /// The longest that a lock of this program may last.
+    pub(crate) fn max_ttl(self, life: usize) -> Duration {
+        if self == Programs::Differ && life % 2 == 1 {
+            SHORTER
+        } else {
+            MAX_TTL
+        }
+    }
+
+    pub(crate) fn policy(self) -> RestartPolicy {
+        if self == Programs::Strict {
+            RestartPolicy::Strict
+        } else {
+            RestartPolicy::Observed
+        }
+    }
 }
 
 /// A node.
@@ -218,15 +248,15 @@ pub(crate) struct World {
     pub(crate) steps: Vec<Step>,
     pub(crate) random: Random,
     pub(crate) lives: usize,
-    pub(crate) differs: bool,
+    pub(crate) setup: Programs,
     tokens: HashMap<String, usize>,
     log: Log,
     names: u64,
 }
 
 impl World {
-    /// Runs a world from a seed. `differs`: every second program has another longest time to live.
-    pub(crate) fn run(lock: Lock, differs: bool, seed: u64, micros: u64) -> World {
+    /// Runs a world from a seed.
+    pub(crate) fn run(lock: Lock, setup: Programs, seed: u64, micros: u64) -> World {
         let mut random = Random::new(seed);
         let nodes = [1, 2, 3, 3, 4, 5][random.below(6) as usize];
         let mut world = World {
@@ -239,7 +269,7 @@ impl World {
             steps: Vec::new(),
             random,
             lives: 0,
-            differs,
+            setup,
             tokens: HashMap::new(),
             log: Log::default(),
             names: 0,
@@ -398,6 +428,7 @@ impl World {
     fn connect(&mut self, index: usize, node: usize) {
         let handshake = Handshake {
             node_key: Some(NODE_KEY.to_owned()),
+            looks_behind_votes: self.setup == Programs::Strict,
             ..Handshake::default()
         };
         let now = self.programs[index].readings(self.now).steady;
@@ -718,17 +749,7 @@ impl World {
         let rate = self.rate();
         let wakes_at = self.now + self.random.below(100_000);
         self.lives += 1;
-        let max_ttl = World::max_ttl(self.differs, self.lives);
-        Program::new(self.lives, self.nodes.len(), max_ttl, rate, wakes_at)
-    }
-
-    /// The longest that a lock of this program may last.
-    pub(crate) fn max_ttl(differs: bool, life: usize) -> Duration {
-        if differs && life % 2 == 1 {
-            SHORTER
-        } else {
-            MAX_TTL
-        }
+        Program::new(self.lives, self.nodes.len(), self.setup, rate, wakes_at)
     }
 
     fn rate(&mut self) -> u64 {
