@@ -101,11 +101,23 @@ fn far(plan: &mut Plan) {
     }
 }
 
+/// The metrics of the client.
+fn metrics() -> String {
+    let counters = with(|world| world.clients[0].counters.clone());
+    counters.expect("it is counted").prometheus_text()
+}
+
+/// What the client has counted under this name.
+fn counted(name: &str) -> u64 {
+    let text = metrics();
+    let number = text.lines().find_map(|line| line.strip_prefix(name));
+    number.map_or(0, |number| number.parse().expect("a number"))
+}
+
 /// The counters of the client show one dropped guard, whose release had this outcome.
 #[track_caller]
 fn assert_dropped(outcome: &str) {
-    let counters = with(|world| world.clients[0].counters.clone()).unwrap();
-    let text = counters.prometheus_text();
+    let text = metrics();
     let line = format!("outcome=\"{outcome}\",dropped=\"true\"}} 1\n");
     assert!(text.contains(&line), "{text}");
 }
@@ -277,6 +289,27 @@ fn nodes_that_are_alike_follow_one_log() {
                 assert!(round < 5 || found == (3, 3), "round {round}: {found:?}");
                 pass(400);
             }
+        },
+    );
+}
+
+/// The others do not keep what it has not answered.
+#[test]
+fn a_node_that_hangs_leaves_the_log() {
+    play(
+        |_| {},
+        |_| {
+            let client = clients::open_client(0);
+            let mutex = Redlock::new(client.clone()).mutex("r0");
+            let lock = || {
+                drop(mutex.lock().unwrap());
+                pass(400);
+                client.engine().followers()
+            };
+            let all = [(); 6].map(|()| lock());
+            assert_eq!(all[5], 3);
+            strike(blocked(0, 3 * SECOND));
+            assert_eq!([lock(), lock()], [2, 2]);
         },
     );
 }
@@ -612,5 +645,46 @@ fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
             drop(held);
             pass(500);
         }
+    });
+}
+
+/// While the lock is held, a call tries when its nodes would have to be asked again, and not at the
+/// pace of one that is not told.
+#[test]
+fn a_call_that_is_told_does_not_try_meanwhile() {
+    play(has_two_clients, |redlock| {
+        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+        let waiting = redlock.mutex("r0").fair();
+        kernel::spawn(0, move || drop(waiting.lock().unwrap()));
+        pass(5_000);
+        drop(held);
+        pass(500);
+        let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
+        assert!((2..12).contains(&attempts), "{attempts}");
+    });
+}
+
+/// Nodes that reply within the call's time may not be judged within it.
+#[test]
+fn a_call_tells_why_nodes_that_granted_do_not_count() {
+    let is_far = |plan: &mut Plan| {
+        plan.restart_policy = RestartPolicy::Observed;
+        plan.paths
+            .iter_mut()
+            .for_each(|path| path.delay = 20 * MILLISECOND);
+    };
+    play(is_far, |redlock| {
+        for _ in 0..5 {
+            drop(redlock.mutex("r1").lock().unwrap());
+            pass(100);
+        }
+        strike(Kind::Flush { node: 1 });
+        strike(Kind::Flush { node: 2 });
+        pass(1_200);
+        strike(blocked(0, 200 * MILLISECOND));
+        let error = redlock.mutex("r0").try_lock().expect_err("none votes");
+        let text = error.to_string();
+        assert!(text.contains("may have forgotten locks"), "{text}");
+        pass(3_000);
     });
 }
