@@ -296,6 +296,21 @@ mod tests {
     use super::*;
     use crate::os::background_call::BackgroundCall;
 
+    #[test]
+    fn a_master_that_is_named_is_followed_and_named_once() {
+        let waker = Arc::new(Waker::new().unwrap());
+        let endpoint = Endpoint::parse("redis://10.0.0.1:1").unwrap();
+        let mut link = Link::new(endpoint, TransportConfig::Plain, Duration::ZERO, waker);
+        let [master, other] = [2, 3].map(|port| NamedMaster {
+            host: "10.0.0.2".to_owned(),
+            port,
+        });
+        assert_eq!(link.follow(master.clone()), Some(&master));
+        assert!(link.is_redirected());
+        assert_eq!(link.follow(master), None);
+        assert_eq!(link.follow(other.clone()), Some(&other));
+    }
+
     /// What was looked up for an earlier connection begins none before there are credentials.
     #[test]
     fn a_look_up_that_is_left_does_not_connect_without_credentials() {

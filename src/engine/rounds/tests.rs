@@ -223,6 +223,8 @@ fn faults_are_kept_by_node() {
             (NodeId::new(2), refused)
         ]
     );
+    let counted = |index| rounds.fault_counts(NodeId::new(index)).iter().count();
+    assert_eq!([0, 1, 2].map(counted), [1, 0, 1]);
 }
 
 fn queue_reply(ticket: u64) -> QueueReply {
