@@ -177,10 +177,11 @@ impl Server {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             // The log and not a PING: a PING can be answered by another program that took the port.
-            if self
-                .log()
-                .to_ascii_lowercase()
-                .contains("ready to accept connections")
+            // KeyDB logs the first of these only if it has TLS.
+            let log = self.log().to_ascii_lowercase();
+            if ["ready to accept connections", "thread 0 alive"]
+                .iter()
+                .any(|line| log.contains(line))
             {
                 return Ok(());
             }
