@@ -10,7 +10,6 @@ use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, libra
 use crate::clients::{SOON, builder, client, take};
 use crate::support::process::eventually;
 use crate::support::server::{Server, TLS_VARIABLE};
-use quorumlock::Redlock;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -62,13 +61,16 @@ fn in_each_way(name: &str, valgrind: &[&str], test: fn(&Path, &[&str])) {
     });
 }
 
+/// Servers of one deployment, whenever a program has asked each of them: under valgrind, on a busy
+/// machine, that may take longer than the second in which nodes are founded.
+fn founded(count: usize) -> Vec<Server> {
+    let servers = Server::several(count).unwrap();
+    client(&servers).connect(SOON).unwrap();
+    servers
+}
+
 fn keeps_all(program: &Path, valgrind: &[&str]) {
-    prints(
-        program,
-        valgrind,
-        &Server::several(3).unwrap(),
-        "all kept\n",
-    );
+    prints(program, valgrind, &founded(3), "all kept\n");
 }
 
 /// Runs a program with these servers, and compares all that it prints.
@@ -131,14 +133,7 @@ fn permits_are_mutexes_that_several_hold() {
 
 #[test]
 fn examples_leave_not_a_byte() {
-    let servers = Server::several(3).unwrap();
-    // The first program of a deployment waits for all nodes: under valgrind, for longer than an
-    // example may.
-    let first = Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .build()
-        .unwrap();
-    drop(first.mutex("first").lock().unwrap());
+    let servers = founded(3);
     for (name, arguments) in [("quickstart", &[][..]), ("workers", &["4", "50"])] {
         let program = compile(
             &format!("{name}-checked"),
@@ -158,7 +153,7 @@ fn examples_leave_not_a_byte() {
 
 /// Servers hang and die when the program has reported that it is ready.
 fn hosts(program: &Path, valgrind: &[&str]) {
-    let mut servers = Server::several(5).unwrap();
+    let mut servers = founded(5);
     let mut command = command(program, valgrind);
     // Under valgrind, a pair takes thirty times as long.
     command.arg(if valgrind.is_empty() { "300" } else { "30" });
@@ -192,10 +187,8 @@ fn a_library_that_is_closed_leaves_nothing() {
         "tests/it/capi/loader.c",
         ["-std=c99", "-ldl", "-rdynamic"],
     );
-    let servers = Server::several(3).unwrap();
-    // The three are one deployment, though the program begins with the first alone: otherwise the
-    // others would have joined later, and would wait.
-    client(&servers).connect(SOON).unwrap();
+    // The program begins with the first alone.
+    let servers = founded(3);
     let path = library().join("libquorumlock.so").display().to_string();
     let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
     // By its name, which has to be looked up. Not the first: only that one is used for a moment,
@@ -296,7 +289,7 @@ fn restarts_of_nodes_are_reported() {
 fn a_thread_that_waits_may_be_cancelled() {
     let program = compile("cancel", "tests/it/capi/cancel.c", &["-std=c99"]);
     for valgrind in [&[][..], &LENIENT] {
-        let servers = Server::several(3).unwrap();
+        let servers = founded(3);
         prints(&program, valgrind, &servers, "alive\n");
         let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
         assert!(
