@@ -169,13 +169,13 @@ fn the_end_of_an_early_reader_does_not_cut_others_short() {
     drop(
         early
             .read_mutex("k")
-            .ttl(Duration::from_millis(50))
+            .ttl(Duration::from_millis(300))
             .lock()
             .unwrap()
             .detach()
             .unwrap(),
     );
-    thread::sleep(Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(350));
     assert!(!can_write(&long(&writer)));
     assert!(!guard.remaining().is_zero());
     assert_eq!(

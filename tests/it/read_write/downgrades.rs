@@ -71,9 +71,9 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
         .is_ok_and(|guard| guard.is_some())));
     drop(guard);
     // A lock that has ended is none.
-    let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(30));
+    let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(500));
     let guard = mutex.write.lock().unwrap();
-    thread::sleep(Duration::from_millis(40));
+    thread::sleep(guard.remaining() + Duration::from_millis(1));
     assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
 }
 
