@@ -3,6 +3,7 @@
 
 use crate::api::node_status::{NodeState, NodeStatus};
 use crate::api::redlock::Redlock;
+use crate::api::shutdown::ShutdownOutcome;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::events::error::ErrorKind;
 use crate::events::extension::ExtendOutcome;
@@ -686,5 +687,26 @@ fn a_call_tells_why_nodes_that_granted_do_not_count() {
         let text = error.to_string();
         assert!(text.contains("may have forgotten locks"), "{text}");
         pass(3_000);
+    });
+}
+
+/// The first of its threads waits for the nodes, and the others for that one.
+#[test]
+fn a_shutdown_ends_every_wait_for_a_permit() {
+    play(has_two_clients, |redlock| {
+        let held = clients::open(1).semaphore("r0", 1).lock().unwrap();
+        for _ in 0..3 {
+            let waiting = redlock.semaphore("r0", 1);
+            kernel::spawn(0, move || {
+                let error = waiting.lock().expect_err("it is shut down");
+                assert_eq!(error.kind(), ErrorKind::ShutDown);
+                assert!(with(|world| world.now) < 600 * MILLISECOND);
+            });
+        }
+        kernel::sleep_until(500 * MILLISECOND);
+        let outcome = redlock.shutdown(Duration::from_secs(1)).unwrap();
+        assert_eq!(outcome, ShutdownOutcome::Complete);
+        pass(1_000);
+        drop(held);
     });
 }
