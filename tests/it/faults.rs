@@ -121,7 +121,10 @@ fn the_right_password() {
     }
     let server = Server::with(&["--requirepass", SECRET]).unwrap();
     for login in [format!(":{SECRET}"), format!("default:{SECRET}")] {
-        let builder = Redlock::builder().node(with_login(&server, &login));
+        // The first lock waits until the node is noted.
+        let builder = Redlock::builder()
+            .node(with_login(&server, &login))
+            .node_timeout(SOON);
         keeps_secrets(&[&builder]);
         let guard = take(&long_lock(&builder.build().unwrap(), "k"));
         keeps_secrets(&[&guard]);
