@@ -621,7 +621,8 @@ fn company(others: u8) -> (bool, usize) {
     (is_alone, relay.enter(|nodes, _| nodes.flushes) - before)
 }
 
-/// Rounds of several threads leave together, and those of a thread that is alone at once.
+/// The driver sends rounds of several threads together. A thread that is alone does not wait for
+/// others.
 #[test]
 #[cfg(not(miri))]
 fn what_several_threads_submit_leaves_together() {

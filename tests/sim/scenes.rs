@@ -97,8 +97,13 @@ fn give_away(nodes: &[usize], name: &str) {
 
 /// Every reply takes ten milliseconds.
 fn far(plan: &mut Plan) {
+    set_delay(plan, 5);
+}
+
+/// Each way to a node and back takes so many milliseconds.
+fn set_delay(plan: &mut Plan, millis: u64) {
     for path in &mut plan.paths {
-        path.delay = 5 * MILLISECOND;
+        path.delay = millis * MILLISECOND;
     }
 }
 
@@ -670,9 +675,7 @@ fn a_call_that_is_told_does_not_try_meanwhile() {
 fn a_call_tells_why_nodes_that_granted_do_not_count() {
     let is_far = |plan: &mut Plan| {
         plan.restart_policy = RestartPolicy::Observed;
-        plan.paths
-            .iter_mut()
-            .for_each(|path| path.delay = 20 * MILLISECOND);
+        set_delay(plan, 20);
     };
     play(is_far, |redlock| {
         for _ in 0..5 {
