@@ -394,6 +394,15 @@ fn begin_to_serve(wire: &Arc<Wire>) -> JoinHandle<()> {
     shuttle::thread::spawn(move || serve(&wire))
 }
 
+/// Closes the wire, and waits for the threads that answer.
+fn end_serving(wire: &Wire, servers: impl IntoIterator<Item = JoinHandle<()>>) {
+    lock(&wire.state).closed = true;
+    wire.to_nodes.notify_all();
+    for server in servers {
+        server.join().unwrap();
+    }
+}
+
 /// A thread that makes one round.
 fn begin_round(relay: &Arc<Driver<Nodes>>, key: u8, manner: Manner) -> JoinHandle<()> {
     let relay = Arc::clone(relay);
@@ -492,11 +501,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     round(&relay, PATIENT_KEY, Manner::Post);
     last.join().unwrap();
     relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
-    lock(&wire.state).closed = true;
-    wire.to_nodes.notify_all();
-    for server in servers {
-        server.join().unwrap();
-    }
+    end_serving(&wire, servers);
 }
 
 /// Releases that the wire does not take at once are dropped among other rounds, and the last one
@@ -584,16 +589,14 @@ fn paused(threads: u8, is_stalled: bool) {
         owner.join().unwrap();
     }
     relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
-    lock(&wire.state).closed = true;
-    wire.to_nodes.notify_all();
-    server.join().unwrap();
+    end_serving(&wire, [server]);
     is_over.store(true, Ordering::SeqCst);
     clock.join().unwrap();
 }
 
-/// One thread makes many rounds, and then `others` make some each. Returns whether it was found to
-/// be alone, and how often they sent something.
-fn company(others: u8) -> (bool, usize) {
+/// One thread makes many rounds, and then others make some each. Returns whether the first was
+/// found to be alone, and how often the others sent something.
+fn company() -> (bool, usize) {
     begin();
     let wire = Arc::new(Wire::default());
     let relay = Driver::new(world_on(&wire));
@@ -602,7 +605,7 @@ fn company(others: u8) -> (bool, usize) {
         round(&relay, LONE_KEY, Manner::Submit);
     }
     let (is_alone, before) = relay.enter(|nodes, _| (nodes.is_alone, nodes.flushes));
-    let owners: Vec<_> = (0..others)
+    let owners: Vec<_> = (0..THREADS as u8)
         .map(|thread| {
             let relay = Arc::clone(&relay);
             shuttle::thread::spawn(move || {
@@ -615,9 +618,7 @@ fn company(others: u8) -> (bool, usize) {
     for owner in owners {
         owner.join().unwrap();
     }
-    lock(&wire.state).closed = true;
-    wire.to_nodes.notify_all();
-    server.join().unwrap();
+    end_serving(&wire, [server]);
     (is_alone, relay.enter(|nodes, _| nodes.flushes) - before)
 }
 
@@ -629,7 +630,7 @@ fn what_several_threads_submit_leaves_together() {
     let flushes = Arc::new(AtomicUsize::new(0));
     let all = Arc::clone(&flushes);
     let scene = move || {
-        let (is_alone, flushes) = company(4);
+        let (is_alone, flushes) = company();
         assert!(is_alone);
         all.fetch_add(flushes, Ordering::SeqCst);
     };

@@ -186,9 +186,8 @@ fn messages_and_queues_change_nothing() {
 
 /// Whether one of some worlds is not as a proof has it, if both are changed.
 fn is_found(proof: &str, change: impl Fn(&mut World), rule: Option<[&str; 2]>) -> bool {
-    let worlds = (0..8).flat_map(|seed| replays(proof).map(move |replay| (seed, replay)));
-    worlds
-        .into_iter()
+    (0..8)
+        .flat_map(|seed| replays(proof).map(move |replay| (seed, replay)))
         .any(|(seed, &(proof, lock, programs, writes))| {
             let mut world = World::run(lock, programs, seed, LASTS);
             change(&mut world);
