@@ -112,3 +112,45 @@ impl Driving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::wait_cell::WaitCell;
+    use super::*;
+
+    #[test]
+    fn a_poll_that_was_deposed_ends_no_other() {
+        let mut driving = Driving::new();
+        let old = driving.begin_poll(false);
+        driving.depose();
+        let new = driving.begin_poll(false);
+        driving.end_poll(old);
+        assert!(!driving.has_deposed());
+        assert!(driving.poll() == Some(new));
+        driving.end_poll(new);
+        assert!(driving.is_absent());
+    }
+
+    #[test]
+    fn the_thread_that_has_the_mutex_ends_a_hold_that_no_driver_ends() {
+        let mut driving = Driving::new();
+        assert!(driving.leaves_hold());
+        for ends_hold in [false, true] {
+            driving.begin_poll(ends_hold);
+            assert_eq!(driving.leaves_hold(), !ends_hold);
+        }
+        driving.name(WaitCell::<()>::new().slot);
+        assert!(!driving.leaves_hold());
+    }
+
+    #[test]
+    fn only_the_thread_that_was_named_is_forgotten() {
+        let [named, other] = [(); 2].map(|()| WaitCell::<()>::new().slot);
+        let mut driving = Driving::new();
+        driving.name(named);
+        driving.forget_named(other);
+        assert!(!driving.is_absent());
+        driving.forget_named(named);
+        assert!(driving.is_absent());
+    }
+}

@@ -45,6 +45,8 @@ mod reactor;
 mod sleepers;
 mod state;
 mod submissions;
+#[cfg(test)]
+mod tests;
 mod wait_cell;
 
 use crate::algorithm::time::Timestamp;

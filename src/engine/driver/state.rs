@@ -28,7 +28,7 @@ pub(super) struct State<R: Reactor> {
 }
 
 /// The thread that drives for releases when no other does.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helper {
     Absent,
     Asleep,
