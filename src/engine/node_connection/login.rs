@@ -192,4 +192,21 @@ mod tests {
         assert_eq!(login.learn(failed(), false, NOW), Ok(Use::Begin));
         assert!(login.latest.is_some_and(|latest| latest.password() == "a"));
     }
+
+    #[test]
+    fn what_the_server_has_accepted_is_kept_and_ends_what_was_reported() {
+        let mut login = login();
+        let fault = Fault::new(Phase::Handshake, Cause::Auth);
+        let password = |login: &Login| {
+            let accepted = login.accepted.as_ref();
+            accepted.map(|credentials| credentials.password().to_owned())
+        };
+        let _ = login.learn(credentials("a"), false, NOW);
+        assert_eq!(password(&login), None);
+        assert_eq!([(); 2].map(|()| login.is_news(fault)), [true, false]);
+        login.accepted();
+        let _ = login.learn(credentials("b"), false, NOW);
+        assert_eq!(password(&login), Some("a".to_owned()));
+        assert!(login.is_news(fault), "it is another failure");
+    }
 }

@@ -213,3 +213,20 @@ impl UnsettledReleases {
         rounds.unrefer(ticket);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::rounds::Purpose;
+
+    #[test]
+    fn a_wait_that_is_left_ends_no_other() {
+        let mut rounds = Rounds::new(3, None);
+        let mut releases = UnsettledReleases::default();
+        let waits = [(); 2].map(|()| (rounds.open(Purpose::Wait), Settled::Sent));
+        releases.waits.extend(waits);
+        releases.leave(waits[0].0, &mut rounds);
+        assert_eq!(releases.waits, waits[1..]);
+        assert!(rounds.round(waits[0].0).is_none() && rounds.round(waits[1].0).is_some());
+    }
+}

@@ -326,3 +326,18 @@ impl Subscribers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_always_reports_more_dead_entries_is_not_asked_for_ever() {
+        let mut subscribers = Subscribers::new(1, true, None);
+        let repeated_at = |millis| {
+            let now = Timestamp::ORIGIN.after(Duration::from_millis(millis));
+            (0..100).filter(|_| subscribers.may_repeat(now)).count()
+        };
+        assert_eq!([0, 999, 1_000, 1_500].map(repeated_at), [16, 0, 16, 0]);
+    }
+}
