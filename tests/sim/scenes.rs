@@ -5,6 +5,7 @@ use crate::api::node_status::{NodeState, NodeStatus};
 use crate::api::redlock::Redlock;
 use crate::api::shutdown::ShutdownOutcome;
 use crate::api::wait::{CancelHandle, Wait};
+use crate::api::watchdog::Watchdog;
 use crate::events::error::ErrorKind;
 use crate::events::extension::ExtendOutcome;
 use crate::kernel::with;
@@ -77,14 +78,16 @@ fn has_two_clients(plan: &mut Plan) {
     plan.paths.extend_from_within(..);
 }
 
-/// A command of another program.
-fn execute(node: usize, words: &[&[u8]]) {
+/// A command of another program. Returns the reply.
+fn execute(node: usize, words: &[&[u8]]) -> String {
+    let mut reply = Vec::new();
     with(|world| {
         let node = &mut world.nodes[node];
         let millis = node.millis(world.now);
         node.store
-            .execute(&mut ClientState::default(), words, millis, &mut Vec::new());
+            .execute(&mut ClientState::default(), words, millis, &mut reply);
     });
+    String::from_utf8_lossy(&reply).into_owned()
 }
 
 /// These nodes have given a lock to another program.
@@ -440,6 +443,28 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
     });
 }
 
+/// Rule 5.6: long before its lease would be extended next.
+#[test]
+fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
+    play(
+        |_| {},
+        |redlock| {
+            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+            let guard = mutex.lock().unwrap();
+            strike(Kind::Crash {
+                node: 0,
+                time: 100 * MILLISECOND,
+                data: Data::Lost,
+                is_dark: false,
+            });
+            assert!(!has_key(0, "r0"));
+            pass(4_000);
+            assert!(has_key(0, "r0"));
+            drop(guard);
+        },
+    );
+}
+
 /// Rule 4.6: where a node has lost its key, the lock's own number is the floor. Without it, this
 /// node and another one that has lost its keys would give out a smaller number next, as the clock
 /// of the program was set back.
@@ -534,6 +559,23 @@ fn a_lock_that_a_quorum_of_nodes_gave_to_others_is_lost() {
     );
 }
 
+/// Before the watchdog has extended it.
+#[test]
+fn a_watched_lock_that_is_extended_by_hand_lasts_as_long() {
+    play(
+        |_| {},
+        |redlock| {
+            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+            let guard = mutex.lock().unwrap();
+            pass(4_000);
+            let whole = Duration::from_secs(20);
+            assert_eq!(guard.extend(whole).unwrap(), ExtendOutcome::Extended);
+            assert!(guard.remaining() > Duration::from_secs(19));
+            drop(guard);
+        },
+    );
+}
+
 /// A writer whose entries are gone does not become a reader.
 #[test]
 fn a_writer_that_is_lost_is_not_downgraded() {
@@ -602,6 +644,48 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
             }
         },
     );
+}
+
+/// Two nodes give it one behind the call before it, and the third one, which that call has not
+/// reached, is told.
+#[test]
+fn a_call_has_the_same_ticket_on_each_node() {
+    let has_four_clients = |plan: &mut Plan| (0..3).for_each(|_| has_two_clients(plan));
+    play(has_four_clients, |redlock| {
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        strike(Kind::Block {
+            client: Some(1),
+            node: Some(0),
+            directions: [true, true],
+            time: SECOND,
+        });
+        strike(Kind::SetWallClock {
+            client: 1,
+            by: 5 * SECOND.cast_signed(),
+        });
+        for client in [1, 3] {
+            let waiting = clients::open(client);
+            kernel::spawn(client, move || {
+                drop(waiting.mutex("r0").fair().lock().unwrap());
+            });
+            pass(50);
+        }
+        let last = |node| {
+            let queue = b"quorumlock-queue:r0";
+            let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
+            let words: Vec<_> = calls.lines().map(str::to_owned).collect();
+            let [.., call, _, ticket] = &words[..] else {
+                panic!("{words:?}");
+            };
+            (words.len() / 4, call.clone(), ticket.clone())
+        };
+        let [third, first, second] = [0, 1, 2].map(last);
+        assert_eq!((third.0, first.0), (1, 2), "calls");
+        assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
+        assert_eq!(second, first);
+        drop(held);
+        pass(2_000);
+    });
 }
 
 /// Also at a node that has stopped to answer since it has stored the entry, so that the attempt
