@@ -26,7 +26,8 @@ fn doctor(deployment: &Deployment, options: &[&str]) -> Ended {
 
 #[track_caller]
 fn finds(deployment: &Deployment, options: &[&str], code: i32, words: &[&str]) -> Ended {
-    prints(deployment, &[&["doctor"], options].concat(), code, words)
+    let patient = ["doctor", "--node-timeout", "2s"];
+    prints(deployment, &[&patient, options].concat(), code, words)
 }
 
 #[track_caller]

@@ -230,7 +230,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let restarted = "and is not restarted: it writes nothing to disk\n";
     prints(
         &single,
-        &["doctor"],
+        &["doctor", "--node-timeout", "2s"],
         0,
         &[&format!("{lost}within max_ttl, {restarted}")],
     );
@@ -268,7 +268,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         .unwrap();
     prints(
         &single,
-        &["doctor"],
+        &["doctor", "--node-timeout", "2s"],
         0,
         &[&format!("{lost}within max_ttl\n")],
     );
@@ -280,7 +280,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     };
     prints(
         &durable,
-        &["doctor", "--durable"],
+        &["doctor", "--durable", "--node-timeout", "2s"],
         0,
         &[
             " keep their keys, as declared\n",
