@@ -46,6 +46,15 @@ mod tests {
 
     const TURNS: usize = if cfg!(miri) { 4 } else { 200 };
 
+    #[test]
+    fn an_interrupt_is_seen_until_it_is_taken() {
+        let interrupt = Interrupt::new(&Arc::new(Waker::new().unwrap()));
+        assert!(!interrupt.is_set() && !interrupt.take());
+        interrupt.set();
+        assert!(interrupt.is_set() && interrupt.take());
+        assert!(!interrupt.is_set() && !interrupt.take());
+    }
+
     /// The one that finds it set already wakes no thread: what it did before must be seen all the
     /// same.
     #[test]

@@ -348,6 +348,25 @@ fn a_replica_is_not_sent_what_it_would_refuse() {
     );
 }
 
+/// Rule 2.9: the bytes of the release are lost with the connection.
+#[test]
+fn a_release_that_a_lost_connection_has_not_delivered_is_sent_on_the_next_one() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            strike(blocked(0, 50 * MILLISECOND));
+            drop(guard);
+            pass(10);
+            strike(CUT);
+            assert!(has_key(0, "r0"));
+            pass(2_000);
+            assert!(!has_key(0, "r0"));
+            drop(redlock);
+        },
+    );
+}
+
 /// A thread polls while another one drops guards, and a socket takes a part of a command at a time:
 /// no reply is on its way that would end the poll.
 #[test]
@@ -463,6 +482,30 @@ fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
             drop(guard);
         },
     );
+}
+
+/// Rule 7.4: it is not judged before a quorum replies, and its user is told that it replies.
+#[test]
+fn a_node_that_replies_is_up_though_too_few_do_to_judge_it() {
+    let has_two_nodes = |plan: &mut Plan| {
+        plan.restart_policy = RestartPolicy::Observed;
+        plan.nodes.truncate(2);
+        plan.paths.truncate(2);
+    };
+    play(has_two_nodes, |redlock| {
+        strike(crashed(1, 10 * SECOND));
+        for _ in 0..5 {
+            redlock
+                .mutex("r0")
+                .try_lock()
+                .map(drop)
+                .expect_err("one votes");
+            pass(300);
+        }
+        let nodes = redlock.nodes().unwrap();
+        assert_eq!(nodes[0].state(), NodeState::Voting);
+        pass(12_000);
+    });
 }
 
 /// Rule 4.6: where a node has lost its key, the lock's own number is the floor. Without it, this

@@ -515,6 +515,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_is_not_made_in_time_is_given_up() {
+        let fault_after = |time| {
+            let mut connection = closed();
+            connection.link.login =
+                Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
+            connection.open(Timestamp::ORIGIN).unwrap();
+            connection.exceeded_limit(Timestamp::ORIGIN.after(time))
+        };
+        assert_eq!(fault_after(Duration::ZERO), None);
+        assert_eq!(fault_after(CONNECT_LIMIT - Duration::from_nanos(1)), None);
+        let late = Cause::Credentials(CredentialsError::TimedOut);
+        let fault = Fault::new(Phase::Handshake, late);
+        assert_eq!(fault_after(CONNECT_LIMIT), Some(fault));
+        assert_eq!(closed().exceeded_limit(Timestamp::NEVER), None);
+    }
+
+    #[test]
     fn each_request_to_an_overdue_node_lengthens_its_pause() {
         let mut connection = closed();
         let mut queue = |millis| {
