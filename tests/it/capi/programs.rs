@@ -97,7 +97,7 @@ fn a_provider_finds_the_credentials_of_each_node() {
     }
     let program = compile("credentials", "tests/it/capi/credentials.c", &["-std=c99"]);
     for valgrind in [&[][..], &STRICT] {
-        let servers = Server::several(3).unwrap();
+        let servers = founded(3);
         for server in &servers {
             let user = ["ACL", "SETUSER", "app", "on", ">one", "~*", "&*", "+@all"];
             server.command(&user).unwrap();
