@@ -18,6 +18,7 @@ use crate::{clients, kernel};
 use quorumlock::embedded::store::{ClientState, Store};
 use quorumlock::embedded::{Condition, ServerKind};
 use quorumlock::{Cause, RestartPolicy};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const SEEDS: u64 = 10;
@@ -752,6 +753,46 @@ fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
         pass(3_000);
         assert!(!has_key(0, "quorumlock-queue:r0"), "its entry has stayed");
     });
+}
+
+/// What the connection should have removed counts as dead then. The next call that waits subscribes
+/// again.
+#[test]
+fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
+    play(
+        |_| {},
+        |redlock| {
+            let other = clients::open(0);
+            let held = redlock.mutex("r0").fair().lock().unwrap();
+            kernel::spawn(0, move || {
+                pass(100);
+                drop(held);
+            });
+            drop(other.mutex("r0").fair().lock().unwrap());
+            let subscriptions = || {
+                with(|world| {
+                    let is_open = |connection: &&Connection| {
+                        connection.is_subscriber && !connection.is_closed_by_client
+                    };
+                    let open = world.connections.iter().filter(is_open);
+                    open.map(|connection| connection.node)
+                        .collect::<BTreeSet<_>>()
+                })
+            };
+            assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
+            with(|world| {
+                for index in 0..world.connections.len() {
+                    let connection = &world.connections[index];
+                    if connection.node == 0 && !connection.is_subscriber {
+                        world.cut(index);
+                    }
+                }
+            });
+            drop(other.mutex("r1").lock().unwrap());
+            pass(100);
+            assert_eq!(subscriptions(), BTreeSet::from([1, 2]));
+        },
+    );
 }
 
 /// A thread polls for a vote that does not come while another one begins to wait: a message for
