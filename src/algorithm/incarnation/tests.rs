@@ -418,3 +418,31 @@ fn a_note_gets_older_and_one_of_no_use_is_missing() {
         );
     }
 }
+
+#[test]
+fn two_looks_show_whether_a_node_has_kept_its_data() {
+    let look = |word| match seen(word) {
+        Seen::Look(look) => look,
+        other => panic!("{other:?}"),
+    };
+    let continues = |earlier, later| look(later).continues(&look(earlier));
+    for same in ["-", "!", "f10", "s10", "os10"] {
+        assert!(continues(same, same), "{same}");
+    }
+    assert!(continues("-", "s10"), "it was noted meanwhile");
+    assert!(continues("s10", "s10X"), "another time to live was added");
+    assert!(continues("os10", "-"), "that was about another process");
+    for (earlier, later) in [
+        ("s10", "-"),
+        ("s10", "s20"),
+        ("f10", "s10"),
+        ("s10", "os10"),
+    ] {
+        assert!(!continues(earlier, later), "{earlier}, then {later}");
+    }
+    let restarted = Look {
+        present: incarnation('q', 'b', '0'),
+        ..look("-")
+    };
+    assert!(!restarted.continues(&look("-")));
+}
