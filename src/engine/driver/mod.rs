@@ -52,7 +52,6 @@ mod wait_cell;
 use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock};
 pub(crate) use reactor::Reactor;
-use sleepers::Sleeper;
 use state::State;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -324,16 +323,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             takes_verdict,
             ..
         } = wait;
-        let cell = WaitCell::new();
         state.sleepers.on_other_thread();
-        // Not as a part of a batch.
-        state.insert(Sleeper {
-            cell: Arc::clone(&cell),
-            ticket,
-            takes_verdict,
-            batch: 0,
-            has_to_connect: false,
-        });
+        let cell = state.sleep(ticket, takes_verdict);
         let poll = state.driving.poll();
         let patience = if poll.is_some() {
             wait.patience

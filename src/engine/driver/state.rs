@@ -85,6 +85,24 @@ impl<R: Reactor> State<R> {
         self.sleepers.insert(sleeper);
     }
 
+    /// A thread sleeps that was awake: its submission is part of no batch any more. Returns what it
+    /// sleeps on.
+    pub(super) fn sleep(
+        &mut self,
+        ticket: R::Ticket,
+        takes_verdict: bool,
+    ) -> Arc<WaitCell<R::Verdict>> {
+        let cell = WaitCell::new();
+        self.insert(Sleeper {
+            cell: Arc::clone(&cell),
+            ticket,
+            takes_verdict,
+            batch: 0,
+            has_to_connect: false,
+        });
+        cell
+    }
+
     /// The thread of this cell is awake, or to be woken. None if that was done before, because its
     /// ticket is decided, or if its submission was not begun.
     pub(super) fn remove(&mut self, slot: WaitSlot) -> Option<Sleeper<R>> {

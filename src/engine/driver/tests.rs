@@ -2,7 +2,6 @@
 //! which thread is named.
 
 use super::reactor::Reactor;
-use super::sleepers::Sleeper;
 use super::state::{Helper, State};
 use super::submissions::{Submissions, Submitted};
 use super::wait_cell::{WaitCell, WaitSlot};
@@ -15,7 +14,6 @@ use std::time::Duration;
 /// decided when that is said.
 #[derive(Default)]
 struct Notes {
-    millis: u64,
     begun: Vec<u32>,
     decided: Vec<u32>,
     /// The slots of those that were decided, and have not been reported.
@@ -44,7 +42,7 @@ impl Reactor for Notes {
     type Watch = ();
 
     fn now(&self) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(self.millis))
+        Timestamp::ORIGIN
     }
 
     fn begin(&mut self, submission: &u32, _now: Timestamp) -> (u32, bool) {
@@ -126,18 +124,6 @@ fn held() -> (State<Notes>, Mutex<Submissions<Notes>>) {
     (state, Mutex::new(submissions))
 }
 
-fn sleep(state: &mut State<Notes>, ticket: u32, takes_verdict: bool) -> Arc<WaitCell<u32>> {
-    let cell = WaitCell::new();
-    state.insert(Sleeper {
-        cell: Arc::clone(&cell),
-        ticket,
-        takes_verdict,
-        batch: 0,
-        has_to_connect: false,
-    });
-    cell
-}
-
 #[test]
 fn a_batch_that_a_poll_is_held_for_takes_what_is_submitted_meanwhile() {
     for (is_held, polls, will_wait, is_part_of_it) in [
@@ -188,7 +174,7 @@ fn a_verdict_wakes_its_thread_and_a_poll_is_interrupted_only_while_there_is_one(
     assert!(state.driving.is_absent(), "it does not come to drive");
     assert_eq!(state.reactor.interrupts, 0);
     state.driving.begin_poll(false);
-    let cell = sleep(&mut state, 2, false);
+    let cell = state.sleep(2, false);
     state.act(|reactor, _| reactor.decide(2));
     assert_eq!(cell.wait(Duration::ZERO), None, "it looks for itself");
     assert!(state.sleepers.is_empty());
@@ -210,15 +196,15 @@ fn a_thread_that_leaves_names_the_first_in_the_queue_or_one_that_takes_a_verdict
     let (mut state, submissions) = held();
     let (first, named) = awaited(1);
     lock(&submissions).list = vec![Submitted::Posted(0), first, awaited(2).0];
-    sleep(&mut state, 3, true);
+    state.sleep(3, true);
     state.hand_over(&submissions);
     assert!(state.reactor.begun.is_empty() && state.batch.is_held());
     state.driving.forget_named(named.slot);
     assert!(state.driving.is_absent(), "it was named");
 
     let (mut state, submissions) = held();
-    let [takes_none, takes_one] = [false, true].map(|takes| sleep(&mut state, 3, takes));
-    sleep(&mut state, 4, false);
+    let [takes_none, takes_one] = [false, true].map(|takes| state.sleep(3, takes));
+    state.sleep(4, false);
     lock(&submissions).list.push(Submitted::Posted(0));
     state.hand_over(&submissions);
     assert_eq!(state.reactor.begun, [0], "no thread waits for it");
@@ -233,7 +219,7 @@ fn a_thread_that_leaves_names_the_first_in_the_queue_or_one_that_takes_a_verdict
 fn a_thread_that_leaves_a_driver_behind_names_none_and_leaves_it_the_hold_it_ends() {
     for ends_hold in [false, true] {
         let (mut state, submissions) = held();
-        sleep(&mut state, 1, true);
+        state.sleep(1, true);
         state.driving.begin_poll(ends_hold);
         state.hand_over(&submissions);
         assert!(state.driving.poll().is_some());
@@ -250,7 +236,7 @@ fn only_a_wait_without_other_threads_is_solitary() {
     let mut state = State::new(Notes::default());
     state.learn(Timestamp::ORIGIN);
     assert_eq!(state.reactor.solitary_waits, 1);
-    sleep(&mut state, 1, true);
+    state.sleep(1, true);
     state.learn(Timestamp::ORIGIN);
     assert_eq!(state.reactor.solitary_waits, 1);
     state.act(|reactor, _| reactor.decide(1));
@@ -272,7 +258,7 @@ fn the_last_thread_starts_a_helper_where_there_is_work() {
     for change in [
         (|state| state.is_closing = true) as fn(&mut State<Notes>),
         |state| state.reactor.work_due = None,
-        |state| drop(sleep(state, 1, true)),
+        |state| drop(state.sleep(1, true)),
         |state| {
             state.driving.begin_poll(false);
         },

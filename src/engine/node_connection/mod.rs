@@ -504,25 +504,25 @@ mod tests {
         )
     }
 
+    /// One that was begun at the origin, whose provider returns nothing.
+    fn awaiting_credentials() -> NodeConnection {
+        let mut connection = closed();
+        connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
+        connection.open(Timestamp::ORIGIN).unwrap();
+        connection
+    }
+
     /// A failure is reported with the phase of its connection.
     #[test]
     fn a_connection_that_awaits_credentials_is_in_its_handshake() {
-        let mut connection = closed();
-        assert_eq!(connection.phase(), Phase::Connect);
-        connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
-        connection.open(Timestamp::ORIGIN).unwrap();
-        assert_eq!(connection.phase(), Phase::Handshake);
+        assert_eq!(closed().phase(), Phase::Connect);
+        assert_eq!(awaiting_credentials().phase(), Phase::Handshake);
     }
 
     #[test]
     fn a_connection_that_is_not_made_in_time_is_given_up() {
-        let fault_after = |time| {
-            let mut connection = closed();
-            connection.link.login =
-                Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
-            connection.open(Timestamp::ORIGIN).unwrap();
-            connection.exceeded_limit(Timestamp::ORIGIN.after(time))
-        };
+        let connection = awaiting_credentials();
+        let fault_after = |time| connection.exceeded_limit(Timestamp::ORIGIN.after(time));
         assert_eq!(fault_after(Duration::ZERO), None);
         assert_eq!(fault_after(CONNECT_LIMIT - Duration::from_nanos(1)), None);
         let late = Cause::Credentials(CredentialsError::TimedOut);
