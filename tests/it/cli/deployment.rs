@@ -13,6 +13,9 @@ const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
 /// The program under test.
 pub(super) const PRESENT: &str = env!("CARGO_BIN_EXE_quorumlock");
 
+/// On a busy machine, replies come too late by the default.
+pub(super) const PATIENT: [&str; 2] = ["--node-timeout", "2s"];
+
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
     std::env::var(ROUNDS_VARIABLE)

@@ -1,6 +1,6 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
-use super::deployment::{Deployment, Ended, folder, run, tool};
+use super::deployment::{Deployment, Ended, PATIENT, folder, run, tool};
 use crate::support::capable::has_users;
 use crate::support::preload;
 use crate::support::proxy::Proxy;
@@ -37,9 +37,7 @@ fn finds(urls: &[String], code: i32, words: &[&str]) {
 fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     let deployment = Deployment::of(5);
     let urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
-    // On a busy machine, replies come too late by the default.
-    let patient = ["--node-timeout", "2s"];
-    let ended = doctor(&urls, &[&patient[..], &["--watch", "300ms"]].concat());
+    let ended = doctor(&urls, &[&PATIENT[..], &["--watch", "300ms"]].concat());
     assert_eq!(ended.code, Some(0), "{}", ended.all());
     assert!(
         ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "),
@@ -49,7 +47,7 @@ fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     // Each node has answered an attempt and a release of each pair. One that is slow for a moment
     // is asked less.
     let has_asked_each = (0..3).any(|_| {
-        let json = doctor(&urls, &[&patient[..], &["--json"]].concat());
+        let json = doctor(&urls, &[&PATIENT[..], &["--json"]].concat());
         assert!(
             json.code == Some(0) && json.out.contains("\"findings\":[]"),
             "{}",
@@ -248,7 +246,7 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
         .code,
         Some(2)
     );
-    let ended = doctor(&urls, &["--node-timeout", "2s"]);
+    let ended = doctor(&urls, &PATIENT);
     assert!(
         ended.out.contains("a lock of all nodes: taken"),
         "{}",

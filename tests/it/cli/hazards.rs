@@ -1,7 +1,7 @@
 //! `doctor` on servers that are no plain masters: they evict, have replicas, run in cluster mode,
 //! or withhold what they are. It names that, and states what holds then.
 
-use super::deployment::{Deployment, Ended, prints, run};
+use super::deployment::{Deployment, Ended, PATIENT, prints, run};
 use crate::clients::client;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -26,8 +26,8 @@ fn doctor(deployment: &Deployment, options: &[&str]) -> Ended {
 
 #[track_caller]
 fn finds(deployment: &Deployment, options: &[&str], code: i32, words: &[&str]) -> Ended {
-    let patient = ["doctor", "--node-timeout", "2s"];
-    prints(deployment, &[&patient, options].concat(), code, words)
+    let command = [&["doctor"], &PATIENT[..], options].concat();
+    prints(deployment, &command, code, words)
 }
 
 #[track_caller]

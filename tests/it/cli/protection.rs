@@ -2,7 +2,7 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, prints, run};
+use super::deployment::{Deployment, Ended, PATIENT, prints, run};
 use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
@@ -230,7 +230,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let restarted = "and is not restarted: it writes nothing to disk\n";
     prints(
         &single,
-        &["doctor", "--node-timeout", "2s"],
+        &[&["doctor"], &PATIENT[..]].concat(),
         0,
         &[&format!("{lost}within max_ttl, {restarted}")],
     );
@@ -268,7 +268,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         .unwrap();
     prints(
         &single,
-        &["doctor", "--node-timeout", "2s"],
+        &[&["doctor"], &PATIENT[..]].concat(),
         0,
         &[&format!("{lost}within max_ttl\n")],
     );
@@ -280,7 +280,7 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     };
     prints(
         &durable,
-        &["doctor", "--durable", "--node-timeout", "2s"],
+        &[&["doctor", "--durable"], &PATIENT[..]].concat(),
         0,
         &[
             " keep their keys, as declared\n",
