@@ -96,7 +96,7 @@ static void object_is_the_owner(const quorumlock_client *client)
     CHECK(pthread_create(&thread, NULL, work, &other) == 0);
     for (tries = 0; tries < 10000; tries++) {
         result = quorumlock_mutex_try_lock(mutex, &none, NULL);
-        if (result != QUORUMLOCK_OK) {
+        if (result == QUORUMLOCK_BUSY) {
             break;
         }
         quorumlock_guard_free(none);
