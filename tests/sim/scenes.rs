@@ -150,6 +150,16 @@ fn crashed(node: usize, time: u64) -> Kind {
     }
 }
 
+/// It is back in a moment, without its data.
+fn emptied(node: usize) -> Kind {
+    Kind::Crash {
+        node,
+        time: 100 * MILLISECOND,
+        data: Data::Lost,
+        is_dark: false,
+    }
+}
+
 const CUT: Kind = Kind::Cut {
     client: Some(0),
     node: 0,
@@ -363,7 +373,6 @@ fn a_release_that_a_lost_connection_has_not_delivered_is_sent_on_the_next_one() 
             assert!(has_key(0, "r0"));
             pass(2_000);
             assert!(!has_key(0, "r0"));
-            drop(redlock);
         },
     );
 }
@@ -427,13 +436,7 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
         plan.paths[2].delay = 10 * MILLISECOND;
     };
     play(is_observed, |redlock| {
-        let lost = |node| Kind::Crash {
-            node,
-            time: 100 * MILLISECOND,
-            data: Data::Lost,
-            is_dark: false,
-        };
-        for losses in [[0, 1].map(|node| Kind::Flush { node }), [0, 1].map(lost)] {
+        for losses in [[0, 1].map(|node| Kind::Flush { node }), [0, 1].map(emptied)] {
             let other = clients::open(0);
             // Until the third node has been looked at as well.
             for _ in 0..5 {
@@ -471,12 +474,7 @@ fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
         |redlock| {
             let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
             let guard = mutex.lock().unwrap();
-            strike(Kind::Crash {
-                node: 0,
-                time: 100 * MILLISECOND,
-                data: Data::Lost,
-                is_dark: false,
-            });
+            strike(emptied(0));
             assert!(!has_key(0, "r0"));
             pass(4_000);
             assert!(has_key(0, "r0"));
@@ -697,12 +695,7 @@ fn a_call_has_the_same_ticket_on_each_node() {
     let has_four_clients = |plan: &mut Plan| (0..3).for_each(|_| has_two_clients(plan));
     play(has_four_clients, |redlock| {
         let held = redlock.mutex("r0").fair().lock().unwrap();
-        strike(Kind::Block {
-            client: Some(1),
-            node: Some(0),
-            directions: [true, true],
-            time: SECOND,
-        });
+        strike(blocked(1, SECOND));
         strike(Kind::SetWallClock {
             client: 1,
             by: 5 * SECOND.cast_signed(),
