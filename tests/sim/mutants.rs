@@ -144,7 +144,7 @@ const MUTANTS: &[Mutant] = &[
         file: "protocol/session/mod.rs",
         edits: &[(
             "        self.pipeline\n            .own\n            .ask(now, |out| Request::write(command, form, out));\n",
-            "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && matches!(asked.verb, super::operation::AskedVerb::Acquire) && asked.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
+            "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && command.operation.acquires() && command.operation.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
         )],
     },
     Mutant {
@@ -216,7 +216,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/held_lock/mod.rs",
         edits: &[(
             "            ExtendResult::Failed(causes) => {\n",
-            "            ExtendResult::Failed(causes) => {\n                self.client.engine().post_release(self.release_at(now.lease, self.claim.reached), now.steady, None);\n",
+            "            ExtendResult::Failed(causes) => {\n                self.post_release();\n",
         )],
     },
     Mutant {
