@@ -363,7 +363,7 @@ fn without_a_queue_no_wait_lasts_past_the_end_of_the_holders_key() {
     );
     machine.woken(at(107));
     assert_eq!(
-        refused(&mut machine, at(107), 107),
+        refused(&mut machine, at(108), 107),
         Output::Wait(at(108 + 18)),
         "it has ended already"
     );
@@ -392,7 +392,7 @@ fn a_wait_that_is_ended_early_is_followed_by_short_delays() {
 
 #[test]
 fn those_who_split_a_lock_come_back_further_apart_than_an_attempt_lasts() {
-    for (row, delay) in [("grr", 60), ("rx_", 60), ("rrr", 6)] {
+    for (row, delay) in [("grr", 60), ("rx_", 60), ("rr_", 6), ("rrr", 6)] {
         let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
         let mut output = attempt(&mut machine, row, 0, 20);
         if let Output::Undo(_) = output {

@@ -365,6 +365,7 @@ fn a_set_stores_its_entry_and_asks_for_all_keys_at_once_if_that_one_is_free() {
             .for_each(|(node, ticket)| round.on_refused(NodeId::new(node), reply(ticket, 1)));
         machine.enqueued(&round, is_free, at(1), u64::MAX);
         assert_eq!(machine.queue().unwrap().ticket, Some(7));
+        assert!(machine.is_held(), "nodes have replied that it is");
         if is_free {
             assert_eq!(machine.poll(), Output::Attempt);
         } else {
@@ -372,6 +373,24 @@ fn a_set_stores_its_entry_and_asks_for_all_keys_at_once_if_that_one_is_free() {
             assert_eq!(machine.poll(), Output::Wait(at(1001)));
         }
     }
+}
+
+#[test]
+fn a_set_that_has_asked_for_all_keys_in_vain_pauses_before_it_asks_again() {
+    let mut machine = entered(LONG);
+    machine.set_wait_bounds(ATTENTIVE);
+    machine.queue().unwrap().ask(at(0));
+    let mut round = QueueRound::new(None, latest_ticket(CLOCK));
+    round.on_refused(NodeId::new(0), reply(5, 1));
+    machine.enqueued(&round, true, at(1), u64::MAX);
+    assert_eq!(machine.poll(), Output::Attempt);
+    let (tally, reached) = tally("rrr");
+    machine.attempted(clocks(1), &tally, reached, clocks(2), 4_000_000);
+    let queue = machine.queue().unwrap();
+    for node in [0, 1] {
+        queue.on_message(NodeId::new(node), Message::Turn(None), at(2));
+    }
+    assert_eq!(queue.due(), at(4));
 }
 
 #[test]
