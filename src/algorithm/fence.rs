@@ -283,6 +283,21 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_forgotten_does_not_count() {
+        let mut fences = fences(&[7, 9, 8]);
+        assert_eq!(
+            fences.forget(NodeId::new(1)).map(FencingToken::get),
+            Some(9)
+        );
+        assert_eq!(fences.forget(NodeId::new(1)), None);
+        let agreement = fences.agreement().unwrap();
+        assert_eq!(
+            (agreement.fence().get(), agreement.behind()),
+            (8, nodes(&[0]))
+        );
+    }
+
+    #[test]
     fn only_exact_numbers_are_fences() {
         for (digits, number) in [
             ("1", Some(1)),
