@@ -445,7 +445,7 @@ fn spinning_ends_at_the_deadline() {
         .spin(Duration::from_millis(10));
     let client = client.build().unwrap();
     let limit = Duration::from_millis(15);
-    promptly(limit + Duration::from_millis(5), || {
+    promptly(node_timeout / 4, || {
         assert!(long_lock(&client, "k").lock_timeout(limit).is_err());
     });
 }

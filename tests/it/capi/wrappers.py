@@ -354,7 +354,7 @@ def main(path, *urls):
         [*urls[:-1], urls[-1] + "?durable=true"],
         prefix="w:",
         label="wrappers@here",
-        node_timeout=1,
+        node_timeout=5,
         drift_factor=0.02,
         retry_delay=[0.001, 0.05],
         unavailable_after=2,
