@@ -111,6 +111,7 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const REFUSED: Fault = Fault::new(Phase::Connect, Cause::Refused);
 
@@ -145,13 +146,31 @@ mod tests {
     }
 
     #[test]
+    fn clients_that_fail_at_the_same_time_come_back_at_different_times() {
+        let delay = |salt, moment| {
+            let mut health = Health::new(salt);
+            health.failed(REFUSED, at(moment));
+            health.not_before().since(at(moment))
+        };
+        for fixed in [0, 1, u64::MAX] {
+            let delays: BTreeSet<_> = (0..100).map(|moment| delay(fixed, moment)).collect();
+            assert!(delays.len() > 90, "{fixed}: {}", delays.len());
+            let delays: BTreeSet<_> = (0..100).map(|salt| delay(salt, fixed % 1000)).collect();
+            assert!(delays.len() > 90, "{fixed}: {}", delays.len());
+        }
+    }
+
+    #[test]
     fn an_answer_forgets_the_past() {
         let mut health = Health::new(0);
+        assert!(!health.is_suspect());
         for _ in 0..10 {
             health.failed(REFUSED, at(0));
         }
         assert_eq!(health.may_ask(at(500)), Err(REFUSED));
+        assert!(health.is_suspect() && health.not_before() > at(500));
         health.answered();
+        assert_eq!(health.not_before(), Timestamp::ORIGIN);
         assert_eq!(health.may_ask(at(500)), Ok(()));
         health.failed(REFUSED, at(500));
         assert_eq!(health.may_ask(at(510)), Ok(()));
@@ -161,6 +180,8 @@ mod tests {
     fn a_closed_idle_connection_may_be_opened_again_at_once_but_only_once() {
         let closed = Fault::new(Phase::Reply, Cause::Closed);
         let mut health = Health::new(0);
+        health.disconnected(closed, Duration::ZERO, at(0));
+        assert_eq!(health.may_ask(at(0)), Ok(()), "nothing bad was known");
         for _ in 0..3 {
             health.disconnected(closed, LAST_DELAY, at(0));
             assert_eq!(health.may_ask(at(0)), Ok(()));

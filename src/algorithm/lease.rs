@@ -305,6 +305,10 @@ mod tests {
         assert!(!lease.is_valid(end));
         assert_eq!(lease.remaining(end), Duration::ZERO);
         assert_eq!(lease.remaining(LeaseTime::NEVER), Duration::ZERO);
+        assert_eq!(
+            (ttl.longest().get(), ttl.duration().as_millis()),
+            (102, 102)
+        );
         assert_eq!(ttl.lease_from(LeaseTime::NEVER).end(), LeaseTime::NEVER);
     }
 
@@ -322,13 +326,18 @@ mod tests {
             &*labelled.value(),
             b"a70000000000000000000000000000000000000f host7"
         );
+        let longest = "~".repeat(HolderLabel::LONGEST);
+        let longest = OwnerToken::from_entropy(entropy)
+            .labelled(HolderLabel::new(longest.as_bytes()).unwrap());
+        assert_eq!(longest.value().len(), 40 + 1 + 64);
         assert_eq!(format!("{labelled:?}"), "OwnerToken(…)");
     }
 
     #[test]
     fn a_token_is_read_from_its_digits_and_from_nothing_else() {
-        for entropy in (0..=u8::MAX).map(|byte| [byte; OwnerToken::ENTROPY]) {
-            let token = OwnerToken::from_entropy(entropy);
+        for byte in 0..=u8::MAX {
+            let token = OwnerToken::from_entropy([byte; OwnerToken::ENTROPY]);
+            assert_eq!(token.beginning(), u64::from_be_bytes([byte; 8]));
             assert_eq!(OwnerToken::from_digits(&token.digits()), Some(token));
         }
         let digits = b"a70000000000000000000000000000000000000f";

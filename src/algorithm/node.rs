@@ -160,5 +160,17 @@ mod tests {
             [0, 1, 5, MAX_NODES]
         );
         assert!(NodeSet::EMPTY.is_empty() && NodeSet::EMPTY.union(set) == set);
+        assert_eq!(NodeSet::only(last).union(set), set);
+        assert_eq!(
+            NodeSet::only(NodeId::new(3)),
+            set.without(NodeSet::only(last))
+        );
+        for is_in in [false, true, true, false, false] {
+            set.set(last, is_in);
+            assert_eq!(
+                (set.len(), set.contains(last), set.contains(NodeId::new(3))),
+                (1 + usize::from(is_in), is_in, true)
+            );
+        }
     }
 }

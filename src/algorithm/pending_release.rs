@@ -41,3 +41,32 @@ pub enum Settled {
     /// Each was sent, or cannot be sent now, and no node is being judged.
     Sent,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_concern_a_single_key_keeps_no_other_release_back() {
+        for cause in [
+            Cause::Auth,
+            Cause::Loading,
+            Cause::OutOfMemory,
+            Cause::ReadOnly,
+            Cause::Server(ServerError::Busy),
+            Cause::Server(ServerError::MasterDown),
+            Cause::Server(ServerError::Misconf),
+            Cause::Server(ServerError::NoReplicas),
+        ] {
+            assert!(concerns_all_releases(cause), "{cause:?}");
+        }
+        for cause in [
+            Cause::Closed,
+            Cause::NoPermission,
+            Cause::Server(ServerError::WrongType),
+            Cause::TimedOut,
+        ] {
+            assert!(!concerns_all_releases(cause), "{cause:?}");
+        }
+    }
+}

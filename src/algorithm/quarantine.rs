@@ -322,6 +322,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_key_that_is_not_there_counts_for_nothing_while_it_may_have_been_forgotten() {
+        assert_eq!(of_inspection(Vote::Absent), QUARANTINED);
+        assert_eq!(of_inspection(Vote::Granted), Vote::Granted);
+    }
+
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as
     /// what it is met then (`r` a replica, `m` process `a` as one that names another master, any
     /// other letter a master). Returns how many seconds of quarantine are left after each.

@@ -313,6 +313,8 @@ mod tests {
             found(&format!("{good} of a later version")),
             Found::Note(_)
         ));
+        let longest = good.replace(" 60000 ", " 31622400000 ");
+        assert!(matches!(found(&longest), Found::Note(_)), "366 days");
         for bad in [
             "",
             "x",
