@@ -89,6 +89,25 @@ fn heads_are_watched_node_by_node() {
 }
 
 #[test]
+fn a_lock_is_passed_on_where_a_node_shows_another_holder_than_before() {
+    let mut call = call();
+    let held_by = |holder| QueueReply {
+        is_other_library: true,
+        ..reply(5, 1, holder)
+    };
+    for (now, holders, is_passed_on) in [
+        (0, [1, 2], false),
+        (100, [1, 2], false),
+        (200, [1, 3], true),
+        (300, [1, 3], false),
+    ] {
+        let [first, second] = holders.map(held_by);
+        lose(&mut call, now, &[], &[(0, first), (1, second)]);
+        assert_eq!(call.is_passed_on(), is_passed_on, "{holders:?}");
+    }
+}
+
+#[test]
 fn what_a_node_has_shown_is_forgotten_when_it_refuses_no_more() {
     let mut call = call();
     let free = reply(5, 1, 0);

@@ -49,6 +49,19 @@ fn another_slot_that_is_free_is_tried_soon() {
 }
 
 #[test]
+fn a_call_that_is_refused_though_slots_are_free_asks_again_later_and_later() {
+    let mut call = call();
+    let replied = QueueReply {
+        slots: Slots::of(b"fft"),
+        ..reply(5, 1, 1)
+    };
+    for (now, due) in [(100, 102), (200, 204), (300, 308)] {
+        lose(&mut call, now, &[], &[(0, replied), (1, replied)]);
+        assert_eq!(call.due(), at(due));
+    }
+}
+
+#[test]
 fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
     let round = |letters: &[&str]| {
         let mut round = QueueRound::new(Some(5), latest_ticket(CLOCK));
