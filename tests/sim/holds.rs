@@ -168,12 +168,7 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
             is_over: false,
             is_set,
         });
-        let present = &world.clients[client];
-        // What a slow observer takes, the lease has less.
-        let is_slow = world.plan.clients[client].callback > 0;
-        let is_undisturbed =
-            present.pauses == pauses && present.delayed_until < begun && !present.is_gone;
-        if remaining.is_zero() && is_undisturbed && !is_slow && begun > 0 {
+        if remaining.is_zero() && world.has_run_promptly((begun, pauses)) && begun > 0 {
             world.violate(
                 "valid when given",
                 format!("attempt {token} was won, and is not valid"),
@@ -424,6 +419,25 @@ impl World {
                 "true loss",
                 format!("attempt {token} {what}, and {denied} of {nodes} nodes denied it"),
             );
+        }
+    }
+
+    /// Whether a call of the running client that began then lost no time by itself: the client did
+    /// not stand still, and has no slow observer.
+    fn has_run_promptly(&self, (begun, pauses): (u64, u64)) -> bool {
+        let client = self.current_client();
+        let present = &self.clients[client];
+        present.pauses == pauses
+            && present.delayed_until < begun
+            && !present.is_gone
+            && self.plan.clients[client].callback == 0
+    }
+
+    /// A call that began then returned that its lease ended before it could return.
+    pub(crate) fn said_ended(&mut self, what: &str, moment: (u64, u64)) {
+        if self.has_run_promptly(moment) {
+            let text = format!("{what} returned too late by itself");
+            self.violate("valid when given", text);
         }
     }
 

@@ -227,6 +227,9 @@ impl Worker {
                     }
                     _ => "a call that finds too few nodes",
                 });
+                if error.to_string().contains("so slow") {
+                    world.said_ended(what, (begun, pauses));
+                }
                 if !is_expected {
                     world.violate("errors", format!("{what}: {error}"));
                 } else if error.kind() == ErrorKind::Unavailable
