@@ -140,7 +140,6 @@ impl fmt::Display for Human {
             tenths => write!(f, "{}.{} {name}", tenths / 10, tenths % 10),
         };
         match nanos {
-            0 => f.write_str("0 s"),
             1..1_000_000 => write!(f, "{} µs", nanos.div_ceil(1000)),
             1_000_000..SECOND => tenths(1_000_000, "ms"),
             _ if nanos < 120 * SECOND => tenths(SECOND, "s"),
