@@ -10,7 +10,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::queue::TakeRequest;
 
 /// An operation, as far as the meaning of a reply depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) verb: AskedVerb,
     /// What is particular to the kind of the lock.

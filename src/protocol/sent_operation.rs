@@ -37,7 +37,7 @@ pub struct Command<'c> {
 }
 
 /// What is kept of an operation that was sent, until its reply is understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct SentOperation {
     pub(super) ticket: Ticket,
     pub(super) asked: Asked,

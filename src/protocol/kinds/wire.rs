@@ -33,15 +33,6 @@ pub(in crate::protocol) struct Wire {
         fn(AskedVerb, Option<FencingToken>, Reply<'_>) -> Result<Answer, ProtocolError>,
 }
 
-/// There is one of each kind.
-impl PartialEq for Wire {
-    fn eq(&self, other: &Wire) -> bool {
-        self.script.index == other.script.index
-    }
-}
-
-impl Eq for Wire {}
-
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wire")

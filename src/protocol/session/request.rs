@@ -7,7 +7,7 @@ use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
 use crate::protocol::{command, node_note};
 
 /// One request.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Request {
     /// What the handshake ends with, asked once more.
     Check(Ticket),
