@@ -90,3 +90,21 @@ impl Log {
             .cut(cursors.fold(self.requests.end(), Cursor::least));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_looked_at_once_a_second_by_one_key() {
+        let mut log = Log::new(Some("notes".into()));
+        let asked = Timestamp::ORIGIN.after(Duration::from_secs(9));
+        log.look(asked);
+        let due = asked.after(RECHECK_AFTER);
+        assert!(!log.is_look_due(asked) && !log.is_look_due(due));
+        assert!(log.is_look_due(due.after(Duration::from_nanos(1))));
+        assert!(
+            log.looks_by(Some("notes")) && !log.looks_by(Some("others")) && !log.looks_by(None)
+        );
+    }
+}

@@ -202,3 +202,57 @@ impl Cursor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(requests: &mut Requests, command: &[u8]) {
+        requests.ask(Timestamp::ORIGIN, |out| {
+            out.extend_from_slice(command);
+            [Request::Note]
+        });
+    }
+
+    fn sent(sent: u64) -> Cursor {
+        Cursor {
+            sent,
+            ..Cursor::default()
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_forgotten_once_it_is_more_than_half() {
+        let mut requests = Requests::default();
+        ask(&mut requests, b"0123456789");
+        for (cut, kept) in [(0, 10), (4, 10), (5, 10), (6, 4), (7, 4), (9, 1), (10, 0)] {
+            requests.cut(sent(cut));
+            assert_eq!(requests.backlog().unsent, kept, "{cut}");
+            assert_eq!(requests.unsent(&sent(cut)), &b"0123456789"[cut as usize..]);
+        }
+    }
+
+    #[test]
+    fn what_was_not_sent_is_told_when_nothing_is_expected_any_more() {
+        let mut requests = Requests::default();
+        ask(&mut requests, b"second");
+        requests.ask_first(Timestamp::ORIGIN, b"first", Request::Note);
+        let mut cursor = sent(5);
+        let written: Vec<bool> = requests.abandon(&mut cursor).map(|(_, is)| is).collect();
+        assert_eq!(written, [true, false]);
+        assert_eq!(requests.unsent(&cursor), b"second");
+        assert!(requests.next(&cursor).is_none());
+    }
+
+    #[test]
+    fn two_cursors_have_reached_the_lesser_place_of_each_kind() {
+        let mut requests = Requests::default();
+        [b"a", b"b"].map(|command| ask(&mut requests, command));
+        let (mut answered, ahead) = (sent(1), sent(2));
+        answered.advance(&requests).unwrap();
+        for (one, other) in [(answered, ahead), (ahead, answered)] {
+            let least = one.least(other);
+            assert_eq!((least.sent, least.answered), (1, 0));
+        }
+    }
+}
