@@ -57,21 +57,21 @@ mod tests {
             backlog.is_late(limit, now)
         };
         assert!(!is_late(0, 0, None));
-        assert!(!is_late(SOFT_LIMIT, UNSENT_LIMIT, Some(100)));
+        assert!(!is_late(32_768, 8 << 20, Some(100)));
         assert!(is_late(1, 0, Some(101)));
-        assert!(is_late(SOFT_LIMIT + 1, 0, Some(0)));
+        assert!(is_late(32_769, 0, Some(0)));
         assert!(is_late(HARD_LIMIT, 0, Some(0)));
-        assert!(is_late(1, UNSENT_LIMIT + 1, Some(0)));
+        assert!(is_late(1, (8 << 20) + 1, Some(0)));
     }
 
     #[test]
     fn a_backlog_is_too_long_by_its_requests_or_its_bytes() {
         for (requests, unsent, is_too_long) in [
-            (HARD_LIMIT, UNSENT_LIMIT, false),
-            (HARD_LIMIT + 1, 0, true),
-            (HARD_LIMIT + 2, 0, true),
-            (0, UNSENT_LIMIT + 1, true),
-            (0, UNSENT_LIMIT + 2, true),
+            (65_536, 8 << 20, false),
+            (65_537, 0, true),
+            (65_538, 0, true),
+            (0, (8 << 20) + 1, true),
+            (0, (8 << 20) + 2, true),
         ] {
             let backlog = Backlog {
                 requests,
