@@ -377,4 +377,35 @@ fn a_round_names_the_nodes_that_store_nothing_and_those_without_an_end() {
         (round.exact(), round.rank(), round.has_ticket()),
         (nodes(&[2]), Some(0), true)
     );
+    assert!(!QueueRound::new(None, latest_ticket(CLOCK)).has_ticket());
+}
+
+#[test]
+fn only_the_first_one_waits_for_another_library_which_tells_nobody() {
+    for (rank, is_other_library, waits) in [
+        (0, true, true),
+        (1, true, false),
+        (0, false, false),
+        (1, false, false),
+    ] {
+        let mut round = QueueRound::new(Some(5), latest_ticket(CLOCK));
+        let replied = QueueReply {
+            is_other_library,
+            ..reply(5, rank, 1)
+        };
+        round.on_refused(NodeId::new(0), replied);
+        assert_eq!(round.waits_for_other_library(), waits, "{rank}");
+    }
+}
+
+#[test]
+fn more_than_half_of_the_nodes_decide() {
+    let quorum = |nodes| Setup { nodes, ..SETUP }.quorum();
+    assert_eq!([1, 2, 3, 4, 5].map(quorum), [1, 2, 2, 3, 3]);
+}
+
+#[test]
+fn a_ticket_is_two_days_ahead_of_the_clock_at_most() {
+    assert_eq!(latest_ticket(7), 7 + 48 * 60 * 60 * 1_000_000);
+    assert_eq!(latest_ticket(u64::MAX), u64::MAX);
 }

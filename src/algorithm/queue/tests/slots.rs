@@ -96,6 +96,17 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
         round(&["ftf", "ftf"]).free_slot(&SETUP, 0, 3, 0, |slot| slot != 0),
         Some(2)
     );
+    assert_eq!(free(&["ttt", "ttt"], 2, 0), None, "free on no node");
+    let mut behind = QueueRound::new(Some(5), latest_ticket(CLOCK));
+    for node in [0, 1] {
+        let replied = QueueReply {
+            slots: Slots::of(b"ftt"),
+            ..reply(5, 1, 1)
+        };
+        behind.on_refused(NodeId::new(node), replied);
+    }
+    let found = behind.free_slot(&SETUP, 0, 3, 0, |_| true);
+    assert_eq!(found, None, "it is for the entry in front");
     let endless = round(&["ete", "ete", "tte"]).endless_slots(&SETUP, 3);
     assert_eq!(endless, [(0, nodes(&[0, 1])), (2, nodes(&[0, 1, 2]))]);
 }
