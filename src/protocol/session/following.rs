@@ -80,6 +80,7 @@ mod tests {
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::Verb;
     use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
+    use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_nanos(1);
 
@@ -302,6 +303,63 @@ mod tests {
                 ((slot as usize + 1) % 10, 0)
             );
         }
+    }
+
+    #[test]
+    fn a_session_that_owes_an_answer_or_has_one_does_not_follow() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        session.pipeline.leave(&log);
+        assert!(session.may_follow(&log));
+        receive(&mut session, "+");
+        assert!(!session.may_follow(&log), "bytes are left");
+        let mut session = follower(&mut log);
+        session.pipeline.leave(&log);
+        session.check(ticket(0), NOW);
+        assert!(!session.may_follow(&log), "a question is not answered");
+    }
+
+    #[test]
+    fn a_server_takes_a_script_from_the_log_once_it_has_run_it() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        let operation = |verb| Operation {
+            verb,
+            kind: Kind::Plain,
+            retention_millis: 1,
+        };
+        assert!(session.takes_from_log(&operation(SET)));
+        assert!(!session.takes_from_log(&operation(RELEASE)));
+        session.pipeline.leave(&log);
+        let command = Command {
+            ticket: ticket(0),
+            operation: &operation(RELEASE),
+            key: &LockKey::One("k".into()),
+            token: &OwnerToken::from_entropy([1; 20]),
+        };
+        session.queue(&command, NOW);
+        session.pipeline.sent(session.pipeline.unsent(&log).len());
+        assert_eq!(events(&mut session, &log, ":1\r\n"), [granted(0)]);
+        assert!(session.takes_from_log(&operation(RELEASE)));
+    }
+
+    #[test]
+    fn a_session_that_was_looked_at_with_the_log_is_not_looked_at_by_itself_then() {
+        let mut log = Log::default();
+        let mut session = follower(&mut log);
+        let later = NOW.after(Duration::from_secs(5));
+        session.looked_at(later);
+        session.pipeline.leave(&log);
+        session
+            .looks
+            .before_vote(&session.peer, &mut session.pipeline, later);
+        assert!(session.pipeline.unsent(&log).is_empty());
+        assert!(!session.has_asked_for_memory());
+        let due = later.after(Duration::from_millis(1001));
+        session
+            .looks
+            .before_vote(&session.peer, &mut session.pipeline, due);
+        assert!(session.has_asked_for_memory());
     }
 
     /// Its next vote asks once more, which the others do not.

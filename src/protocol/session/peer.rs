@@ -150,3 +150,92 @@ impl Peer {
             .filter(|_| self.identity.look.is_told());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fence::FencingToken;
+    use crate::algorithm::kind::Kind;
+    use crate::fault::Cause;
+    use crate::protocol::asked::Asked;
+    use crate::protocol::form::Form;
+    use crate::protocol::operation::{Operation, Verb};
+    use crate::protocol::sent_operation::Ticket;
+
+    /// What the answer to an operation counts as where the votes of the server are this fault.
+    fn counted(rejection: Fault, verb: Verb, kind: Kind, answer: Answer) -> Answer {
+        let peer = Peer {
+            standing: HandshakeState::Rejected(rejection),
+            ..Peer::default()
+        };
+        let operation = Operation {
+            verb,
+            kind,
+            retention_millis: 1,
+        };
+        let sent = SentOperation {
+            ticket: Ticket {
+                slot: 0,
+                generation: 0,
+            },
+            asked: Asked::of(&operation),
+            form: Form::Hash,
+            part: 0,
+        };
+        match peer.judged(&sent, answer) {
+            SessionEvent::Answered(_, answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn of_servers_that_may_not_vote_only_what_a_second_url_does_counts() {
+        const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 1 };
+        const RELEASE: Verb = Verb::Release(None);
+        const GRANTED: Answer = Answer::Vote(Vote::Granted);
+        const REFUSED: Answer = Answer::Vote(Vote::Refused);
+        let fenced = Kind::Fenced(FencingToken::saturating(1));
+        // Whether it counts on a second URL, and on another server that may not vote.
+        for (verb, kind, answer, counts) in [
+            (ACQUIRE, Kind::Plain, GRANTED, [true, false]),
+            (ACQUIRE, fenced, GRANTED, [false, false]),
+            (RELEASE, Kind::Plain, GRANTED, [true, false]),
+            (RELEASE, fenced, GRANTED, [true, false]),
+            (ACQUIRE, Kind::Plain, REFUSED, [false, false]),
+            (RELEASE, Kind::Plain, REFUSED, [false, false]),
+            (ACQUIRE, fenced, Answer::WrongForm, [true, false]),
+            (RELEASE, Kind::Plain, Answer::WrongForm, [true, true]),
+        ] {
+            for (cause, counts) in [Cause::Duplicate(2), Cause::NotMaster]
+                .into_iter()
+                .zip(counts)
+            {
+                let rejection = Fault::new(Phase::Handshake, cause);
+                let expected = match counts {
+                    true => answer.clone(),
+                    false => Answer::Vote(Vote::Fault(rejection)),
+                };
+                let found = counted(rejection, verb, kind, answer.clone());
+                assert_eq!(found, expected, "{verb:?} {kind:?} {cause:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_second_url_has_a_node_that_votes_for_it() {
+        let rejected = |cause| HandshakeState::Rejected(Fault::new(Phase::Handshake, cause));
+        let standing = rejected(Cause::Duplicate(2));
+        assert_eq!(standing.voter().map(|voter| voter.index()), Some(2));
+        assert!(standing.is_duplicate());
+        for other in [HandshakeState::Accepted, rejected(Cause::NotMaster)] {
+            assert!(other.voter().is_none() && !other.is_duplicate());
+        }
+    }
+
+    #[test]
+    fn the_fault_of_a_refused_check_is_that_of_a_reply() {
+        let refused = Fault::new(Phase::Handshake, Cause::Auth);
+        let checked = Peer::default().checked(Some(refused));
+        assert_eq!(checked, Vote::Fault(Fault::new(Phase::Reply, Cause::Auth)));
+    }
+}

@@ -75,6 +75,26 @@ fn a_release_counts_at_once_and_a_lost_connection_leaves_the_rest_unanswered() {
 }
 
 #[test]
+fn a_release_that_is_answered_before_the_cluster_is_known_counts() {
+    let mut session = Session::open(&Handshake::default(), NOW);
+    release(&mut session, ticket(0), &token(1));
+    session.check(ticket(1), NOW);
+    sent(&mut session);
+    let released = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
+    let replies = introduction(CLUSTER, "role:master") + ":1\r\n";
+    assert_eq!(events(&mut session, &replies), [released]);
+    // The check is answered, and waits: what it counts as is not known either.
+    sent(&mut session);
+    let checked = bulk("maxmemory:0") + &bulk("role:master");
+    assert_eq!(events(&mut session, &checked), [Event::MemoryKnown]);
+    assert!(!session.has_event());
+    assert_eq!(
+        session.abandon().collect::<Vec<_>>(),
+        [(ticket(1), Abandoned::Check)]
+    );
+}
+
+#[test]
 fn a_replica_of_one_shard_names_the_master() {
     let replica = Fault::new(Phase::Handshake, Cause::NotMaster);
     let named = |session: &Session| session.named_master().map(ToString::to_string);
