@@ -105,6 +105,8 @@ impl Looks {
 mod tests {
     use super::*;
     use crate::algorithm::fence::FencingToken;
+    use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
+    use crate::algorithm::incarnation::{Incarnation, NewNote, Note, Origin};
     use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::TakeRequest;
@@ -134,9 +136,13 @@ mod tests {
         format!("${}\r\n{text}\r\n", text.len())
     }
 
-    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
+    fn receive(session: &mut Session, text: &str) {
         session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
         session.incoming.received(text.len());
+    }
+
+    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
+        receive(session, text);
         std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
@@ -183,8 +189,7 @@ mod tests {
             },
             now,
         );
-        let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
-        session.pipeline.sent(text.len());
+        let text = sent(session);
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
     }
 
@@ -368,15 +373,125 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
-        let handshake = Handshake {
+    const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
+    const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
+
+    /// A session that looks at what its node remembers.
+    fn remembering() -> Session {
+        open(&Handshake {
             node_key: Some("quorumlock-node:".into()),
             ..Handshake::default()
-        };
-        let mut session = open(&handshake);
-        const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
-        const TIME: &str = "*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
+        })
+    }
+
+    fn sent(session: &mut Session) -> String {
+        let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
+        session.pipeline.sent(text.len());
+        text
+    }
+
+    /// Of a handshake the last reply decides: with what a node remembers, a replica may name its
+    /// master. Later, the first one.
+    #[test]
+    fn a_replica_is_refused_by_the_end_of_a_handshake_and_by_the_first_reply_to_a_later_look() {
+        let refused = |phase| SessionEvent::Rejected(Fault::new(phase, Cause::NotMaster));
+        let mut session = remembering();
+        let replica = format!("$0\r\n\r\n{}$-1\r\n", replication("slave"));
+        assert_eq!(events(&mut session, &replica), []);
+        assert_eq!(events(&mut session, TIME), [refused(Phase::Handshake)]);
+
+        let mut session = remembering();
+        let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
+        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        session.look(at(5000));
+        let reported = events(&mut session, &replication("slave"));
+        assert_eq!(reported, [refused(Phase::Reply)]);
+
+        // In cluster mode the reply to the look at the key names the master.
+        let mut session = remembering();
+        let server = "redis_mode:cluster";
+        let server = format!("${}\r\n{server}\r\n", server.len());
+        let cluster = "cluster_slots_assigned:16384\r\ncluster_size:1";
+        let cluster = format!("${}\r\n{cluster}\r\n", cluster.len());
+        let master = format!("{server}{}$-1\r\n{TIME}", replication("master"));
+        assert_eq!(events(&mut session, &master), []);
+        assert_eq!(events(&mut session, &cluster), [SessionEvent::Accepted]);
+        session.look(at(5000));
+        assert_eq!(events(&mut session, &replication("slave")), []);
+        let reported = events(&mut session, &format!("$-1\r\n{TIME}"));
+        assert_eq!(reported, [refused(Phase::Reply)]);
+    }
+
+    #[test]
+    fn a_node_that_refuses_a_note_is_not_looked_at_again() {
+        for (reply, looks) in [("$-1\r\n", LOOK), ("-NOPERM no\r\n", "")] {
+            let mut session = remembering();
+            let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
+            assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+            sent(&mut session);
+            session.note(&new_note(), at(1));
+            let stored = sent(&mut session);
+            assert!(stored.contains("EVAL") && stored.contains("quorumlock-node:"));
+            assert_eq!(events(&mut session, reply), [SessionEvent::Noted]);
+            session.look(at(2));
+            assert_eq!(sent(&mut session), format!("{RECHECK}{looks}"));
+        }
+    }
+
+    fn new_note() -> NewNote {
+        NewNote {
+            note: Note {
+                incarnation: Incarnation {
+                    run_id: RunId::new(&[b'a'; 40]).unwrap(),
+                    replication: ReplicationIds::new(&[b'b'; 40], &[b'0'; 40]).unwrap(),
+                },
+                origin: Origin::Since,
+                time: 5,
+                wall: 5,
+                max_ttl: Duration::from_secs(60),
+                nodes: 3,
+            },
+            keeps_times: false,
+        }
+    }
+
+    #[test]
+    fn a_vote_does_not_wait_for_the_look_that_was_asked_behind_it() {
+        let mut session = member(&replication("master"));
+        before_set(&mut session, at(1));
+        session.look(at(2));
+        let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
+        assert_eq!(events(&mut session, "+OK\r\n"), [granted]);
+    }
+
+    #[test]
+    fn a_session_that_looks_behind_votes_does_so_from_its_handshake_on() {
+        let mut session = Session::open(
+            &Handshake {
+                looks_behind_votes: true,
+                ..Handshake::default()
+            },
+            Timestamp::ORIGIN,
+        );
+        before_set(&mut session, at(1));
+        // The look went out with it.
+        let master = format!("$0\r\n\r\n{}+OK\r\n", replication("master"));
+        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        assert!(!session.has_asked_for_memory(), "the first lock waits");
+        let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
+        receive(&mut session, &replication("master"));
+        let next = |session: &mut Session| session.next_event(&Log::default()).unwrap();
+        assert_eq!(next(&mut session), Some(SessionEvent::Rechecked));
+        assert!(session.has_event(), "the vote counts now");
+        assert_eq!(next(&mut session), Some(granted));
+        assert!(!session.has_event());
+        assert_eq!(before_set(&mut session, at(2)), "");
+        assert!(session.has_asked_for_memory());
+    }
+
+    #[test]
+    fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
+        let mut session = remembering();
         assert!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).ends_with(LOOK));
         session
             .pipeline

@@ -408,6 +408,35 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
 }
 
 #[test]
+fn a_question_is_a_check_when_it_is_abandoned() {
+    let mut session = member(INFO);
+    session.check(ticket(7), NOW);
+    session.inspect(ticket(8), b"k", false, NOW);
+    let questions = sent(&mut session);
+    assert!(
+        questions.ends_with("\r\nPTTL\r\n$1\r\nk\r\n"),
+        "{questions}"
+    );
+    assert_eq!(
+        session.abandon().collect::<Vec<_>>(),
+        [7, 8].map(|slot| (ticket(slot), Abandoned::Check))
+    );
+}
+
+#[test]
+fn what_was_received_is_an_event_until_it_is_taken() {
+    let mut session = member(INFO);
+    acquire(&mut session, ticket(0), "k", &token(1));
+    assert!(!session.has_event());
+    feed(&mut session, b"+OK\r\n");
+    assert!(session.has_event());
+    assert_eq!(session.latency.count(), 0);
+    assert_eq!(events(&mut session, "").len(), 1);
+    assert!(!session.has_event());
+    assert_eq!(session.latency.count(), 1);
+}
+
+#[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
     let mut session = Session::open(&Handshake::default(), NOW);

@@ -95,6 +95,22 @@ fn a_release_that_is_answered_before_the_cluster_is_known_counts() {
 }
 
 #[test]
+fn what_waits_for_the_cluster_is_an_event_once_it_is_known() {
+    let mut session = asked("role:master", "+OK\r\n");
+    feed(&mut session, bulk(ONE_SHARD).as_bytes());
+    let next = |session: &mut Session| session.next_event(&Log::default()).unwrap();
+    assert_eq!(next(&mut session), Some(Event::Accepted));
+    assert!(session.has_event());
+    next(&mut session).unwrap();
+    assert!(!session.has_event());
+    // A replica names its master in the reply to a question.
+    session.inspect(ticket(1), b"k", false, NOW);
+    assert!(
+        sent(&mut session).starts_with("*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n*2\r\n$3\r\nGET")
+    );
+}
+
+#[test]
 fn a_replica_of_one_shard_names_the_master() {
     let replica = Fault::new(Phase::Handshake, Cause::NotMaster);
     let named = |session: &Session| session.named_master().map(ToString::to_string);
