@@ -165,7 +165,10 @@ mod tests {
             };
             tally.record(node, vote);
         }
-        inspection.verdict(&tally)
+        let verdict = inspection.verdict(&tally);
+        let is_decided = verdict != InspectionVerdict::Pending;
+        assert_eq!(inspection.is_decided(&tally), is_decided);
+        verdict
     }
 
     #[test]

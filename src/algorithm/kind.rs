@@ -149,3 +149,23 @@ impl Kind {
         self.fence().is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fenced_locks_and_writers_have_numbers() {
+        let fence = FencingToken::saturating(7);
+        for (kind, number) in [
+            (Kind::Fenced(fence), Some(fence)),
+            (Kind::Write(Some(fence)), Some(fence)),
+            (Kind::Write(None), None),
+            (Kind::Permit(3), None),
+            (Kind::Plain, None),
+            (Kind::Read, None),
+        ] {
+            assert_eq!((kind.fence(), kind.is_fenced()), (number, number.is_some()));
+        }
+    }
+}

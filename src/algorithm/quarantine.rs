@@ -430,6 +430,7 @@ mod tests {
                     "{story}"
                 );
                 quarantine.meet(&server, at(1000));
+                assert_eq!(quarantine.is_durable(), !word.ends_with('-'), "{story}");
                 quarantine.remaining(at(1000)).as_secs()
             });
             assert_eq!(left.collect::<Vec<_>>(), expected, "{story}");

@@ -173,6 +173,11 @@ fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
     });
     renew(&mut renewals, id, 300);
     assert_eq!(
+        renewals.next_at(),
+        at(1198),
+        "the next one would be at its limit"
+    );
+    assert_eq!(
         (due(&mut renewals, 1100), renewals.next_at()),
         (vec![], at(1198))
     );
@@ -210,6 +215,14 @@ fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
     // Its only extension is over: it is left to end.
     renewals.hurry(at(410));
     assert_eq!(renewals.next_at(), at(401 + 898));
+    // One that is due now is none of the others.
+    let (mut renewals, id) = single(RenewalConfig {
+        max_extensions: Some(1),
+        ..RenewalConfig::of(ttl(900))
+    });
+    renewals.hurry(at(300));
+    renew(&mut renewals, id, 300);
+    assert_eq!(renewals.next_at(), at(300 + 898));
     // A try that fails is followed by one that counts.
     let (mut renewals, id) = single(RenewalConfig {
         max_extensions: Some(1),

@@ -281,6 +281,16 @@ fn a_grant_through_another_connection_is_the_nodes_own() {
 }
 
 #[test]
+fn a_grant_that_is_taken_back_is_as_one_that_has_not_come() {
+    let mut tally = Tally::new(3);
+    let node = NodeId::new(1);
+    tally.record(node, Vote::Granted);
+    assert!(tally.take_back(node));
+    assert!(!tally.take_back(node), "once");
+    assert!(tally.granted().is_empty());
+}
+
+#[test]
 fn an_attempt_is_hopeless_when_permanent_faults_leave_no_quorum() {
     for nodes in 1..=9 {
         for permanent in 0..=nodes {

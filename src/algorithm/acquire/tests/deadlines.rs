@@ -66,6 +66,24 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
     }
 }
 
+/// It ends when the limit comes, and the nodes had all the time that an attempt has.
+#[test]
+fn an_attempt_that_has_its_full_time_until_the_limit_is_not_cut_short() {
+    let full = u64::try_from(NODE_TIMEOUT.as_millis()).unwrap();
+    let mut machine = acquire(WaitLimit::Until(at(100 + full)));
+    assert!(matches!(
+        attempt(&mut machine, "rrr", 0, 1),
+        Output::Wait(_)
+    ));
+    assert!(!machine.is_lost());
+    machine.woken(at(100));
+    assert_eq!(
+        attempt(&mut machine, "xxx", 100, 100 + full),
+        Output::Undo(nodes(&[0, 1, 2]))
+    );
+    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+}
+
 #[test]
 fn nor_does_it_contradict_what_another_call_found_before_this_one() {
     for (was_held, until, verdict) in [

@@ -95,6 +95,11 @@ fn a_lock_is_passed_on_where_a_node_shows_another_holder_than_before() {
         is_other_library: true,
         ..reply(5, 1, holder)
     };
+    let entry = Entry {
+        kind: EntryKind::Read,
+        ..entry(1)
+    };
+    let mut reader = QueuedCall::new(SETUP, entry, at(0));
     for (now, holders, is_passed_on) in [
         (0, [1, 2], false),
         (100, [1, 2], false),
@@ -104,6 +109,11 @@ fn a_lock_is_passed_on_where_a_node_shows_another_holder_than_before() {
         let [first, second] = holders.map(held_by);
         lose(&mut call, now, &[], &[(0, first), (1, second)]);
         assert_eq!(call.is_passed_on(), is_passed_on, "{holders:?}");
+        lose(&mut reader, now, &[], &[(0, first), (1, second)]);
+        assert!(
+            !reader.is_passed_on(),
+            "of readers, one goes and another stays"
+        );
     }
 }
 

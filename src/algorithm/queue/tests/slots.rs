@@ -128,6 +128,14 @@ fn sets_that_keep_each_other_from_their_keys_ask_again_at_different_times() {
     );
     assert_eq!(due(40, 79_000_000), at(179), "an attempt lasts longer");
     let mut call = waiting(0, 0);
+    call.ask(at(100));
+    call.collided(Duration::ZERO, 4_000_000);
+    call.ask_on(at(200));
+    [0, 1]
+        .into_iter()
+        .for_each(|node| turn(&mut call, node, 201));
+    assert_eq!(call.due(), at(204), "from the last question of a round on");
+    let mut call = waiting(0, 0);
     call.collided(Duration::ZERO, 9_000_000);
     call.ask(at(100));
     [0, 1]
