@@ -207,6 +207,38 @@ mod tests {
     use crate::algorithm::vote::Vote;
     use crate::protocol::wake::Wakes;
 
+    /// What has only a token is extended by a script for that, which changes no other value.
+    #[test]
+    fn an_extension_goes_by_the_script_of_what_is_stored() {
+        let fenced = Kind::Fenced(FencingToken::saturating(1));
+        for (kind, is_token_only) in [
+            (Kind::Plain, true),
+            (Kind::Permit(3), true),
+            (Kind::Read, false),
+            (Kind::Write(None), false),
+            (fenced, false),
+        ] {
+            let (token, mut by_token, mut written) =
+                (OwnerToken::from_entropy([1; 20]), Vec::new(), Vec::new());
+            plain::extend(&mut by_token, b"k", &token, 7);
+            let command = Command {
+                ticket: Ticket {
+                    slot: 0,
+                    generation: 0,
+                },
+                operation: &Operation {
+                    verb: Verb::Extend { ttl_millis: 7 },
+                    kind,
+                    retention_millis: 1,
+                },
+                key: &LockKey::One("k".into()),
+                token: &token,
+            };
+            command.write(&mut written, Form::Text);
+            assert_eq!(written == by_token, is_token_only, "{kind:?}");
+        }
+    }
+
     /// The short way to a vote leads to the same one as the long way.
     #[test]
     fn a_plain_reply_means_what_it_means_otherwise() {

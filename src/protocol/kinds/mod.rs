@@ -89,3 +89,22 @@ pub(super) fn wire(kind: Kind) -> &'static Wire {
 pub fn keys(kind: Kind) -> &'static KeyKind {
     wire(kind).keys
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_of_a_lease_text_has_a_form_of_its_own() {
+        for version in 1..=9 {
+            let version = version.to_string();
+            let form = LeaseForm::of(&version).unwrap();
+            assert_eq!(form.version(), version);
+        }
+        let labelled = LeaseForm::of("6").unwrap();
+        assert!(labelled.is_set && labelled.is_labelled && labelled.kind == Kind::Plain);
+        for unknown in ["", "0", "10", "1 "] {
+            assert!(LeaseForm::of(unknown).is_none(), "{unknown:?}");
+        }
+    }
+}
