@@ -483,6 +483,31 @@ fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
     );
 }
 
+/// Rule 4.5: each of two extensions is granted by one node, in time.
+#[test]
+fn grants_of_two_renewals_do_not_add_up() {
+    play(
+        |_| {},
+        |redlock| {
+            let hung = |node, time| Kind::Hang {
+                node,
+                time: time * SECOND,
+            };
+            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+            let guard = mutex.lock().unwrap();
+            pass(4_000);
+            strike(hung(1, 6));
+            strike(hung(2, 30));
+            pass(5_000);
+            assert!(!guard.remaining().is_zero());
+            strike(hung(0, 20));
+            pass(12_000);
+            assert!(guard.remaining().is_zero(), "no quorum has extended it");
+            drop(guard);
+        },
+    );
+}
+
 /// Rule 7.4: it is not judged before a quorum replies, and its user is told that it replies.
 #[test]
 fn a_node_that_replies_is_up_though_too_few_do_to_judge_it() {
