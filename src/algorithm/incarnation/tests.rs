@@ -349,6 +349,10 @@ fn another_number_of_nodes_and_another_time_to_live_are_mismatches() {
         own: TTL,
     };
     let other = Mismatch::Nodes { noted: 3, own: 5 };
+    assert_eq!(
+        [longer, other, Mismatch::Rights].map(|found| found.kind()),
+        ["max_ttl", "nodes", "rights"]
+    );
     for (found, nodes, expected) in [
         ("f600", 3, &[][..]),
         ("s9", 3, &[]),

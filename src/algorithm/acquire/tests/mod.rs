@@ -135,6 +135,17 @@ fn permanent_faults_that_leave_no_quorum_end_every_wait() {
 }
 
 #[test]
+fn permanent_faults_count_from_when_another_call_of_the_client_met_them() {
+    let mut machine = acquire(WaitLimit::Until(at(50_000)));
+    machine.early_end().was_quorum_impossible(at(0));
+    assert_eq!(
+        attempt(&mut machine, "ppx", 999, 1000),
+        Output::Undo(nodes(&[0, 1, 2]))
+    );
+    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+}
+
+#[test]
 fn a_key_that_never_expires_ends_a_wait_when_it_was_seen_twice() {
     let long = WaitLimit::Until(at(50_000));
     assert_eq!(ends(long, true, |_| "rrx"), (100, Verdict::NoExpiry));

@@ -101,6 +101,16 @@ fn a_call_enters_the_queue_when_it_was_refused_and_at_first_if_it_has_to() {
 }
 
 #[test]
+fn a_wait_is_attentive_while_messages_arrive() {
+    let mut machine = entered(LONG);
+    assert!(!machine.is_attentive());
+    machine.set_wait_bounds(ATTENTIVE);
+    assert!(machine.is_attentive());
+    machine.set_wait_bounds(WaitBounds::NONE);
+    assert!(!machine.is_attentive());
+}
+
+#[test]
 fn no_message_is_for_a_call_that_has_no_ticket() {
     let mut machine = entered(LONG);
     // One node granted, and the other two have no queue: what is undone leaves.
