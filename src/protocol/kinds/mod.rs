@@ -93,6 +93,19 @@ pub fn keys(kind: Kind) -> &'static KeyKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_kind_has_a_script_of_its_own() {
+        let kinds = [
+            Kind::Plain,
+            Kind::Permit(3),
+            Kind::Fenced(FencingToken::MAX),
+            Kind::Read,
+        ];
+        let hashes: BTreeSet<_> = kinds.iter().map(|&kind| wire(kind).script.sha1).collect();
+        assert_eq!(hashes.len(), kinds.len());
+    }
 
     #[test]
     fn each_version_of_a_lease_text_has_a_form_of_its_own() {
