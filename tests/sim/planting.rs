@@ -121,43 +121,42 @@ fn sound(file: &str) -> String {
     fs::read_to_string(Path::new(ROOT).join("src").join(file)).unwrap()
 }
 
-/// Runs seeds against the copy. Returns how many it took, and the rule that was broken.
+/// Runs seeds against the copy, and its scenes if no seed finds anything. Returns how many seeds it
+/// took, and the rule that was broken, or the scene.
 fn hunt(copy: &Path) -> (String, String) {
+    let printed = run(copy, &["--ignored", "--exact", "hunt", "--nocapture"]);
+    let rest_behind = |words| {
+        printed
+            .lines()
+            .find_map(|line| Some(line.split_once(words)?.1))
+    };
+    if let Some((seeds, rule)) =
+        rest_behind("CAUGHT after ").and_then(|rest| rest.split_once(" seeds by "))
+    {
+        return (seeds.to_owned(), rule.to_owned());
+    }
+    let Some(seeds) = rest_behind("MISSED by ") else {
+        println!("{printed}");
+        let reason = "no rule: it does not compile, or the run crashed";
+        return ("-".to_owned(), reason.to_owned());
+    };
+    let scenes = run(copy, &["scenes", "recovery", "losses"]);
+    let scene = scenes
+        .lines()
+        .find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    (seeds.to_owned(), scene.unwrap_or("no rule").to_owned())
+}
+
+/// What the simulator of the copy prints with these arguments.
+fn run(copy: &Path, arguments: &[&str]) -> String {
     let output = cargo(copy)
-        .args([
-            "test",
-            "--release",
-            "-p",
-            "sim",
-            "--",
-            "--ignored",
-            "--exact",
-            "hunt",
-            "--nocapture",
-        ])
+        .args(["test", "--release", "-p", "sim", "--"])
+        .args(arguments)
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let line = text
-        .lines()
-        .find_map(|line| line.split_once("CAUGHT after ").map(|(_, rest)| rest));
-    match line.and_then(|rest| rest.split_once(" seeds by ")) {
-        Some((seeds, rule)) => (seeds.to_owned(), rule.to_owned()),
-        None => match text
-            .lines()
-            .find_map(|line| line.split_once("MISSED by ").map(|(_, rest)| rest))
-        {
-            Some(seeds) => (seeds.to_owned(), "no rule".to_owned()),
-            None => {
-                println!("{text}\n{errors}");
-                (
-                    "-".to_owned(),
-                    "no rule: it does not compile, or the run crashed".to_owned(),
-                )
-            }
-        },
-    }
+    [output.stdout, output.stderr]
+        .map(|printed| String::from_utf8_lossy(&printed).into_owned())
+        .join("\n")
 }
 
 /// Cargo in the copy. Each fault is a small change, and may leave something unused.
