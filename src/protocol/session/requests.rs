@@ -247,7 +247,9 @@ mod tests {
     #[test]
     fn two_cursors_have_reached_the_lesser_place_of_each_kind() {
         let mut requests = Requests::default();
-        [b"a", b"b"].map(|command| ask(&mut requests, command));
+        for command in [b"a", b"b"] {
+            ask(&mut requests, command);
+        }
         let (mut answered, ahead) = (sent(1), sent(2));
         answered.advance(&requests).unwrap();
         for (one, other) in [(answered, ahead), (ahead, answered)] {
