@@ -272,8 +272,8 @@ impl HeldLock {
         if count.is_lost() {
             return ExtendResult::Lost(LossReason::KeyGone);
         }
-        // A renewal meanwhile was relied on for no longer than this asks for. So the lease ends by then,
-        // though nodes may go by it.
+        // A renewal meanwhile was relied on for no longer than this asks for, so the lease ends by
+        // then.
         debug_assert!(self.lease().end() <= ttl.lease_from(start).end());
         if let Some(watched) = self.watched.get() {
             watched.note_unanswered(start, ttl);

@@ -390,8 +390,8 @@ mod tests {
         text
     }
 
-    /// Of a handshake the last reply decides: with what a node remembers, a replica may name its
-    /// master. Later, the first one.
+    /// The last reply to a handshake decides: with what a node remembers, a replica may name its
+    /// master. Later the first one does.
     #[test]
     fn a_replica_is_refused_by_the_end_of_a_handshake_and_by_the_first_reply_to_a_later_look() {
         let refused = |phase| SessionEvent::Rejected(Fault::new(phase, Cause::NotMaster));

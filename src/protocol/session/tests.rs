@@ -9,6 +9,7 @@ use crate::fault::{Cause, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
 
+mod abandoned;
 mod clusters;
 mod logins;
 mod queues;
@@ -390,37 +391,6 @@ fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
             ]
         );
     }
-}
-
-#[test]
-fn an_abandoned_conversation_hands_out_what_is_unanswered() {
-    let mut session = Session::open(&Handshake::default(), NOW);
-    acquire(&mut session, ticket(4), "k", &token(1));
-    extend(&mut session, ticket(5), &token(1), 1000);
-    release(&mut session, ticket(6), &token(1));
-    sent(&mut session);
-    let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
-    assert_eq!(
-        session.abandon().collect::<Vec<_>>(),
-        [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4]))
-    );
-    assert_eq!(session.pipeline.backlog().requests, 0);
-}
-
-#[test]
-fn a_question_is_a_check_when_it_is_abandoned() {
-    let mut session = member(INFO);
-    session.check(ticket(7), NOW);
-    session.inspect(ticket(8), b"k", false, NOW);
-    let questions = sent(&mut session);
-    assert!(
-        questions.ends_with("\r\nPTTL\r\n$1\r\nk\r\n"),
-        "{questions}"
-    );
-    assert_eq!(
-        session.abandon().collect::<Vec<_>>(),
-        [7, 8].map(|slot| (ticket(slot), Abandoned::Check))
-    );
 }
 
 #[test]
