@@ -319,7 +319,7 @@ int main(int count, char **arguments)
             config.add_node(arguments[index]);
         }
         config.add_node(std::string(arguments[count - 1]) + "?durable=true").label_here();
-        for (auto [name, value] : {std::pair {"prefix", "w:"}, {"node_timeout", "5s"}, {"label", "wrappers@here"},
+        for (auto [name, value] : {std::pair {"prefix", "w:"}, {"node_timeout", "1s"}, {"label", "wrappers@here"},
                  {"retry_delay", "1ms,50ms"}, {"unavailable_after", "2s"}, {"spin", "0"}}) {
             config.set(name, value);
         }
