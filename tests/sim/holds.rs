@@ -91,8 +91,7 @@ pub(crate) fn about_to_write() {
                 token,
                 ..
             } = judge.holds[*hold];
-            let is_undisturbed =
-                owner == client && present.pauses == *pauses && present.delayed_until < *begun;
+            let is_undisturbed = owner == client && present.is_undisturbed((*begun, *pauses));
             if is_undisturbed && clock > old_end.after(MOMENT) {
                 judge.tokens[token].ended_at.get_or_insert(now);
             }
@@ -168,7 +167,7 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
             is_over: false,
             is_set,
         });
-        if remaining.is_zero() && world.has_run_promptly((begun, pauses)) && begun > 0 {
+        if remaining.is_zero() && world.has_run_promptly(client, (begun, pauses)) && begun > 0 {
             world.violate(
                 "valid when given",
                 format!("attempt {token} was won, and is not valid"),
@@ -221,18 +220,12 @@ pub(crate) fn end_of(remaining: Duration) -> LeaseTime {
 }
 
 /// `extend` returned that the lock was extended whose lease ended then.
-pub(crate) fn was_extended(hold: usize, old_end: LeaseTime, (begun, pauses): (u64, u64)) {
+pub(crate) fn was_extended(hold: usize, old_end: LeaseTime, moment: (u64, u64)) {
     let now = machine::lease_time(kernel::current_client());
     kernel::with(|world| {
         let Hold { client, token, .. } = world.judge.holds[hold];
-        let present = &world.clients[client];
         // While the answer is handed on, a moment may pass.
-        if now > old_end.after(Duration::from_millis(1))
-            && world.plan.clients[client].callback == 0
-            && present.pauses == pauses
-            && present.delayed_until < begun
-            && !present.is_gone
-        {
+        if now > old_end.after(Duration::from_millis(1)) && world.has_run_promptly(client, moment) {
             world.violate(
                 "ended for good",
                 format!("attempt {token} was extended after its lease had ended"),
@@ -382,10 +375,9 @@ impl World {
     }
 
     /// A watched guard is no longer valid, and no loss was reported.
-    pub(crate) fn was_not_reported(&mut self, hold: usize, (begun, pauses): (u64, u64)) {
+    pub(crate) fn was_not_reported(&mut self, hold: usize, moment: (u64, u64)) {
         let Hold { client, token, .. } = self.judge.holds[hold];
-        let present = &self.clients[client];
-        if present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
+        if self.clients[client].is_undisturbed(moment) {
             self.violate(
                 "reported in time",
                 format!("the lock of attempt {token} has ended, and no loss was reported"),
@@ -422,20 +414,15 @@ impl World {
         }
     }
 
-    /// Whether a call of the running client that began then lost no time by itself: the client did
-    /// not stand still, and has no slow observer.
-    fn has_run_promptly(&self, (begun, pauses): (u64, u64)) -> bool {
-        let client = self.current_client();
-        let present = &self.clients[client];
-        present.pauses == pauses
-            && present.delayed_until < begun
-            && !present.is_gone
-            && self.plan.clients[client].callback == 0
+    /// Whether a call of the client that began then lost no time by itself: the client did not
+    /// stand still, and has no slow observer.
+    fn has_run_promptly(&self, client: usize, moment: (u64, u64)) -> bool {
+        self.clients[client].is_undisturbed(moment) && self.plan.clients[client].callback == 0
     }
 
     /// A call that began then returned that its lease ended before it could return.
     pub(crate) fn said_ended(&mut self, what: &str, moment: (u64, u64)) {
-        if self.has_run_promptly(moment) {
+        if self.has_run_promptly(self.current_client(), moment) {
             let text = format!("{what} returned too late by itself");
             self.violate("valid when given", text);
         }
@@ -520,12 +507,7 @@ impl World {
         let took = self.now - begun;
         // A clock that runs wildly has other milliseconds.
         let is_judged = self.plan.bounds != Bounds::WildClocks;
-        if is_judged
-            && took > allowed + slack
-            && client.pauses == pauses
-            && client.delayed_until < begun
-            && !client.is_gone
-        {
+        if is_judged && took > allowed + slack && client.is_undisturbed((begun, pauses)) {
             let took = plan::seconds(took);
             let allowed = plan::seconds(allowed);
             self.violate("punctual", format!("{what} took {took} and had {allowed}"));

@@ -90,6 +90,11 @@ pub(crate) fn lease_time(client: usize) -> LeaseTime {
 }
 
 impl Client {
+    /// Whether it has lost no time but by waiting in a call that began then, after so many pauses.
+    pub(crate) fn is_undisturbed(&self, (begun, pauses): (u64, u64)) -> bool {
+        self.pauses == pauses && self.delayed_until < begun && !self.is_gone
+    }
+
     pub(crate) fn new(plan: &ClientPlan) -> Client {
         Client {
             rate: plan.rate,

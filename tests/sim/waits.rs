@@ -381,9 +381,7 @@ impl World {
         let Some(call) = self.waits.calls.get(&task) else {
             return;
         };
-        let present = &self.clients[call.client];
-        let is_undisturbed =
-            present.pauses == call.pauses && present.delayed_until < call.begun && !present.is_gone;
+        let is_undisturbed = self.clients[call.client].is_undisturbed((call.begun, call.pauses));
         let holds = |hold: &Hold| {
             hold.client == call.client
                 && !hold.is_over
