@@ -78,6 +78,13 @@ fn waiting(now: u64, rank: u32) -> QueuedCall {
     call
 }
 
+/// A quorum reports that it is the call's turn.
+fn turns(call: &mut QueuedCall, now: u64) {
+    for node in [0, 1] {
+        turn(call, node, now);
+    }
+}
+
 fn turn(call: &mut QueuedCall, node: usize, now: u64) {
     call.on_message(NodeId::new(node), Message::Turn(None), at(now));
 }

@@ -24,7 +24,7 @@ fn most_of_the_turns_decide_which_slot_is_tried() {
         assert_eq!(
             call.take_slot(),
             Some(3),
-            "of equals, that of the first node"
+            "two slots are named once each: the first node decides"
         );
     }
 }
@@ -117,9 +117,7 @@ fn sets_that_keep_each_other_from_their_keys_ask_again_at_different_times() {
         let mut call = waiting(0, 0);
         call.ask(at(100));
         call.collided(Duration::from_millis(attempt_time), random);
-        [0, 1]
-            .into_iter()
-            .for_each(|node| turn(&mut call, node, 101));
+        turns(&mut call, 101);
         call.due()
     };
     assert_eq!(
@@ -131,15 +129,11 @@ fn sets_that_keep_each_other_from_their_keys_ask_again_at_different_times() {
     call.ask(at(100));
     call.collided(Duration::ZERO, 4_000_000);
     call.ask_on(at(200));
-    [0, 1]
-        .into_iter()
-        .for_each(|node| turn(&mut call, node, 201));
+    turns(&mut call, 201);
     assert_eq!(call.due(), at(204), "from the last question of a round on");
     let mut call = waiting(0, 0);
     call.collided(Duration::ZERO, 9_000_000);
     call.ask(at(100));
-    [0, 1]
-        .into_iter()
-        .for_each(|node| turn(&mut call, node, 101));
+    turns(&mut call, 101);
     assert_eq!(call.due(), at(101), "a round ends the pause");
 }

@@ -34,9 +34,7 @@ fn told_by_fewer_it_asks_after_two_milliseconds_and_once_in_ten() {
         turn(&mut call, 2, asked + 1);
         assert_eq!(call.due(), at(due));
     }
-    [0, 1]
-        .into_iter()
-        .for_each(|node| turn(&mut call, node, 71));
+    turns(&mut call, 71);
     assert_eq!(call.due(), at(71), "a quorum is believed at once");
 }
 
@@ -92,9 +90,7 @@ fn found_first_by_a_quorum_it_asks_by_command_once() {
 #[test]
 fn by_command_asks_neither_a_call_without_a_ticket_nor_one_of_another_kind_nor_a_challenge() {
     let told = |mut call: QueuedCall| {
-        [0, 1]
-            .into_iter()
-            .for_each(|node| turn(&mut call, node, 1500));
+        turns(&mut call, 1500);
         call.request(CLOCK, at(1500)).by_command
     };
     assert!(told(waiting(0, 0)));
