@@ -207,6 +207,11 @@ mod tests {
     use crate::algorithm::vote::Vote;
     use crate::protocol::wake::Wakes;
 
+    const TICKET: Ticket = Ticket {
+        slot: 0,
+        generation: 0,
+    };
+
     /// What has only a token is extended by a script for that, which changes no other value.
     #[test]
     fn an_extension_goes_by_the_script_of_what_is_stored() {
@@ -222,10 +227,7 @@ mod tests {
                 (OwnerToken::from_entropy([1; 20]), Vec::new(), Vec::new());
             plain::extend(&mut by_token, b"k", &token, 7);
             let command = Command {
-                ticket: Ticket {
-                    slot: 0,
-                    generation: 0,
-                },
+                ticket: TICKET,
                 operation: &Operation {
                     verb: Verb::Extend { ttl_millis: 7 },
                     kind,
@@ -273,12 +275,8 @@ mod tests {
                 kind,
                 retention_millis: 1,
             });
-            let ticket = Ticket {
-                slot: 0,
-                generation: 0,
-            };
             let sent = SentOperation {
-                ticket,
+                ticket: TICKET,
                 asked,
                 form: asked.usual_form(),
                 part: 0,

@@ -133,6 +133,10 @@ mod tests {
             "a".repeat(40),
             "0".repeat(40)
         );
+        bulk(&text)
+    }
+
+    fn bulk(text: &str) -> String {
         format!("${}\r\n{text}\r\n", text.len())
     }
 
@@ -384,6 +388,15 @@ mod tests {
         })
     }
 
+    /// The same, accepted by a master on which nothing is stored.
+    fn accepted_remembering() -> Session {
+        let mut session = remembering();
+        sent(&mut session);
+        let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
+        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        session
+    }
+
     fn sent(session: &mut Session) -> String {
         let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         session.pipeline.sent(text.len());
@@ -400,19 +413,15 @@ mod tests {
         assert_eq!(events(&mut session, &replica), []);
         assert_eq!(events(&mut session, TIME), [refused(Phase::Handshake)]);
 
-        let mut session = remembering();
-        let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
-        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        let mut session = accepted_remembering();
         session.look(at(5000));
         let reported = events(&mut session, &replication("slave"));
         assert_eq!(reported, [refused(Phase::Reply)]);
 
         // In cluster mode the reply to the look at the key names the master.
         let mut session = remembering();
-        let server = "redis_mode:cluster";
-        let server = format!("${}\r\n{server}\r\n", server.len());
-        let cluster = "cluster_slots_assigned:16384\r\ncluster_size:1";
-        let cluster = format!("${}\r\n{cluster}\r\n", cluster.len());
+        let server = bulk("redis_mode:cluster");
+        let cluster = bulk("cluster_slots_assigned:16384\r\ncluster_size:1");
         let master = format!("{server}{}$-1\r\n{TIME}", replication("master"));
         assert_eq!(events(&mut session, &master), []);
         assert_eq!(events(&mut session, &cluster), [SessionEvent::Accepted]);
@@ -425,10 +434,7 @@ mod tests {
     #[test]
     fn a_node_that_refuses_a_note_is_not_looked_at_again() {
         for (reply, looks) in [("$-1\r\n", LOOK), ("-NOPERM no\r\n", "")] {
-            let mut session = remembering();
-            let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
-            assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
-            sent(&mut session);
+            let mut session = accepted_remembering();
             session.note(&new_note(), at(1));
             let stored = sent(&mut session);
             assert!(stored.contains("EVAL") && stored.contains("quorumlock-node:"));
