@@ -270,7 +270,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a renewal overtakes an extension by hand",
         file: "engine/watchdog_thread/mod.rs",
-        edits: &[("if held.awaits_extension_by_hand() {", "if false {")],
+        edits: &[("if held.by_hand.is_awaited() {", "if false {")],
     },
     Mutant {
         name: "a renewal adds up the grants of two rounds",

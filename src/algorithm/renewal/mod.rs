@@ -66,6 +66,8 @@
 //! assert_eq!(renewals.next_at(), LeaseTime::NEVER);
 //! ```
 
+pub mod by_hand;
+
 use super::health;
 use super::lease::{Ttl, Validity};
 use super::time::LeaseTime;

@@ -245,7 +245,7 @@ impl WatchdogThread {
         if !held.is_over && held.lease.end() >= asked.end() {
             return None;
         }
-        held.by_hand = Some((LeaseTime::NEVER, asked));
+        held.by_hand.begin(asked.end());
         Some(now)
     }
 
@@ -263,7 +263,7 @@ impl WatchdogThread {
         {
             let mut held = lock(&watched.held);
             held.ttl = held.ttl.and(Some(ttl));
-            held.by_hand = None;
+            held.by_hand.note_counted();
         }
         if counted == Some(less_margin) {
             watched.renew(lease);
@@ -430,7 +430,10 @@ impl WatchdogLoop {
             self.shared.noted.notify_all();
         }
         if count.is_extended() {
-            let lease = watched.allowed(start, lease);
+            let end = lock(&watched.held)
+                .by_hand
+                .note_automatic(start, lease.end());
+            let lease = Validity::until(end);
             let less_margin = watched.lease_less_margin(lease, ttl);
             let counted = schedule
                 .renewals
@@ -507,7 +510,7 @@ impl Batch {
         self.extending.extend(self.due.drain(..).filter_map(|id| {
             let watched = locks.get(&id)?;
             let held = *lock(&watched.held);
-            if held.awaits_extension_by_hand() {
+            if held.by_hand.is_awaited() {
                 renewals.failed(id, now);
                 return None;
             }

@@ -6,6 +6,7 @@
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::node::NodeSet;
+use crate::algorithm::renewal::by_hand::ExtensionsByHand;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig};
 use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
@@ -59,10 +60,7 @@ pub(super) struct Held {
     pub(super) ttl: Option<Ttl>,
     pub(super) reached: NodeSet,
     pub(super) lease: Validity,
-    /// The start and the lease of an extension by hand without a result. Nodes may go by it, so no
-    /// extension that was sent earlier makes the lock last longer. A start of
-    /// [`NEVER`](LeaseTime::NEVER): the owner waits for the answers.
-    pub(super) by_hand: Option<(LeaseTime, Validity)>,
+    pub(super) by_hand: ExtensionsByHand,
     /// The lock is unregistered, or its loss was signalled.
     pub(super) is_over: bool,
     /// The loss has been reported to the observer, or is about to be.
@@ -71,14 +69,6 @@ pub(super) struct Held {
     is_announced: bool,
     /// The thread has found something before that.
     has_early_findings: bool,
-}
-
-impl Held {
-    /// Whether the owner waits for the answers to an extension by hand.
-    pub(super) fn awaits_extension_by_hand(&self) -> bool {
-        self.by_hand
-            .is_some_and(|(start, _)| start == LeaseTime::NEVER)
-    }
 }
 
 /// What the owner of an unregistered lock holds.
@@ -103,7 +93,7 @@ impl WatchedLock {
             ttl: extension.map(|extension| extension.ttl),
             reached: record.reached,
             lease,
-            by_hand: None,
+            by_hand: ExtensionsByHand::default(),
             is_over: false,
             loss_reported: lease == Validity::LOST,
             is_announced: false,
@@ -183,18 +173,9 @@ impl WatchedLock {
         held.lease = lease;
     }
 
-    /// An extension by hand that began at `start` has no result.
-    pub(crate) fn note_unanswered(&self, start: LeaseTime, ttl: Ttl) {
-        lock(&self.held).by_hand = Some((start, ttl.lease_from(start)));
-    }
-
-    /// The lease of an extension that was sent at `start`, no longer than extensions by hand since
-    /// then allow.
-    pub(super) fn allowed(&self, start: LeaseTime, lease: Validity) -> Validity {
-        match lock(&self.held).by_hand {
-            Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
-            _ => lease,
-        }
+    /// An extension by hand that was sent at `start` has no result.
+    pub(crate) fn note_unanswered(&self, start: LeaseTime) {
+        lock(&self.held).by_hand.note_unanswered(start);
     }
 
     /// The lease as the schedule has it: earlier by the margin, or by half of a short validity.
