@@ -282,6 +282,22 @@ fn nothing_is_signalled_after_it_was_reaped() {
     }
 }
 
+/// A signal without a name of its own, as programs use real-time signals.
+#[test]
+fn the_lock_is_held_while_the_group_lives_whichever_signal_ends_a_part_of_it() {
+    let deployment = Deployment::of(1);
+    let folder = folder();
+    let file = folder.join("left");
+    let script = "(trap '' TERM; sleep 1; : > \"$0\") & sh -c 'kill -40 $$'; kill -40 $$";
+    let words = ["run", "a", "--", "sh", "-c", script, file.to_str().unwrap()];
+    let tool = deployment.tool(&words).spawn().unwrap();
+    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 1));
+    let ended = wait(tool);
+    assert!(file.exists(), "released before: {}", ended.all());
+    assert_eq!(ended.code, Some(128 + 40));
+    assert_eq!(deployment.keys(), 0);
+}
+
 #[test]
 fn an_ignored_hang_up_stays_ignored() {
     let deployment = Deployment::of(1);

@@ -116,16 +116,16 @@ impl Group {
 
     /// Takes note of what has ended.
     pub(super) fn reap(&mut self) {
+        let ended = reap_ended(self.pid);
         if self.status.is_none() {
-            self.status = match self.child.try_wait() {
+            self.status = ended.or_else(|| match self.child.try_wait() {
                 // It is no child any more: it has ended, and its status is lost.
                 Err(error) if error.raw_os_error() == Some(Errno::ECHILD as i32) => {
                     Some(ExitStatus::from_raw(i32::from(Exit::SYSTEM.number()) << 8))
                 }
                 other => other.ok().flatten(),
-            };
+            });
         }
-        reap_orphans(self.pid);
     }
 
     /// How the command has ended, if it has.
@@ -158,8 +158,16 @@ fn own_path() -> Result<OsString, Failure> {
 #[cfg(target_os = "linux")]
 mod system {
     use nix::sys::prctl;
-    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
     use nix::unistd::Pid;
+    use rustix::process::{WaitId, WaitIdOptions, WaitOptions, wait, waitid};
+    use std::iter;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    /// The same number as rustix has it.
+    fn raw(pid: Pid) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(pid.as_raw())
+    }
 
     pub(super) fn adopt_orphans() -> nix::Result<()> {
         prctl::set_child_subreaper(true)
@@ -168,39 +176,33 @@ mod system {
     impl super::Group {
         /// Waits until the process has stopped itself at the gate, or has ended.
         pub(super) fn wait_for_gate(&self) {
-            let _ = waitid(
-                Id::Pid(self.pid),
-                WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT,
-            );
+            let look = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            if let Some(pid) = raw(self.pid) {
+                let _ = waitid(WaitId::Pid(pid), look);
+            }
         }
     }
 
     /// Whether this child is stopped.
     pub(super) fn is_stopped(child: Pid) -> bool {
-        let look = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        matches!(waitid(Id::Pid(child), look), Ok(WaitStatus::Stopped(..)))
+        let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        raw(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), look), Ok(Some(_))))
     }
 
     /// Whether a child of this process is in the group, ended or not.
     pub(super) fn has_children_in(group: Pid) -> bool {
-        waitid(
-            Id::PGid(group),
-            WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT,
-        )
-        .is_ok()
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pgid(raw(group)), look).is_ok()
     }
 
-    /// Reaps all that has ended, but the command itself.
-    pub(super) fn reap_orphans(command: Pid) {
-        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) =
-            waitid(Id::All, look)
-        {
-            if pid == command {
-                return;
-            }
-            let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
-        }
+    /// Reaps all that has ended, and returns how the command has, if it is among them. Any signal
+    /// may have ended them: nix knows no real-time signals, and takes these for errors.
+    pub(super) fn reap_ended(command: Pid) -> Option<ExitStatus> {
+        let ended = iter::from_fn(|| wait(WaitOptions::NOHANG).ok().flatten());
+        ended
+            .filter(|(pid, _)| Some(*pid) == raw(command))
+            .last()
+            .map(|(_, status)| ExitStatus::from_raw(status.as_raw()))
     }
 }
 
@@ -225,10 +227,12 @@ mod system {
         false
     }
 
-    pub(super) fn reap_orphans(_: Pid) {}
+    pub(super) fn reap_ended(_: Pid) -> Option<std::process::ExitStatus> {
+        None
+    }
 }
 
-use system::{adopt_orphans, has_children_in, is_stopped, reap_orphans};
+use system::{adopt_orphans, has_children_in, is_stopped, reap_ended};
 
 #[cfg(test)]
 mod tests {
