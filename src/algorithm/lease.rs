@@ -29,7 +29,7 @@ pub const MAX_TTL: Duration = Duration::from_secs(60);
 pub const DRIFT_FLOOR: Duration = Duration::from_millis(2);
 
 /// A lock's time to live, in whole milliseconds, with its validity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ttl {
     millis: u64,
     validity: Duration,

@@ -2,8 +2,8 @@
 //! meanwhile.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, long_lock,
-    take, value,
+    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, left,
+    long_lock, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -276,6 +276,48 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, KEY);
     }
+}
+
+/// Nodes that go by a shorter time than their replies are relied on for would let another client
+/// have the lock.
+#[test]
+fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let lease = take_everywhere(&client, &servers).detach().unwrap();
+    let before = extensions(&servers);
+    let guard = client
+        .mutex(KEY)
+        .ttl(TTL)
+        .watchdog(Watchdog::new().period(SHORTEST_PERIOD))
+        .attach(lease)
+        .unwrap();
+    assert!(eventually(SOON, || extensions(&servers) >= before + 3));
+    assert!(
+        servers
+            .iter()
+            .all(|server| left(server, KEY).unwrap() > LONG_TTL / 2)
+    );
+    assert!(guard.remaining() > LONG_TTL / 2);
+}
+
+#[test]
+fn a_lock_that_was_attached_late_is_reported_lost_as_early_as_any() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (ttl, margin) = (Duration::from_secs(2), Duration::from_millis(800));
+    let guard = take(&client.mutex(KEY).ttl(ttl));
+    assert!(eventually(SOON, || guard.remaining() < margin));
+    let watchdog = Watchdog::new()
+        .period(SHORTEST_PERIOD)
+        .notify_before(margin);
+    let mutex = client.mutex(KEY).ttl(ttl).watchdog(watchdog);
+    let guard = mutex.attach(guard.detach().unwrap()).unwrap();
+    assert!(eventually(SOON, || guard.remaining() > ttl / 2));
+    servers.iter().for_each(|server| server.pause().unwrap());
+    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
+    // Half of it is for a machine that wakes the thread late.
+    assert!(guard.remaining() > margin / 2, "{:?}", guard.remaining());
 }
 
 /// An extension that a watchdog has begun would shorten the lease of the next holder. With many

@@ -112,18 +112,18 @@ impl DetachedLease {
         if lock.kind.access() != Some(Access::Read) {
             local.hold(hold, validity, now);
         }
+        // No extension shortens a lease.
+        let longest = match &lock.watchdog {
+            Some(_) => own.max(ttl),
+            None => ttl,
+        };
         let watch = |dog: &Watchdog| {
-            let extension = dog.extension_of(own, claim.t0.lease, hold);
+            let extension = dog.extension_of(longest, claim.t0.lease, hold);
             client
                 .watchdog_thread()
                 .watch(local, &claim, validity, Some(extension), true)
         };
         let watched = lock.watchdog.as_ref().map(watch);
-        let longest = if watched.is_some() && own.millis() > ttl.millis() {
-            own
-        } else {
-            ttl
-        };
         let span = lock.hold_span(local.key(), claim.kind, SpanLink::NONE);
         Ok(HeldLock::new(
             client.clone(),

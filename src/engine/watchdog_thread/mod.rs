@@ -141,21 +141,18 @@ impl WatchdogThread {
         extension: Option<AutomaticExtension>,
         is_announced: bool,
     ) -> Arc<WatchedLock> {
-        let margin = extension.map_or(Duration::ZERO, |extension| extension.margin);
         let config = extension.map_or(RenewalConfig::REPORT_ONLY, |extension| extension.config);
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let now = self.engine.lease_now();
         // The margin takes at most half of a lease that was attached late.
-        let margin = margin.min(lease.remaining(now) / 2);
+        let margin = extension
+            .map_or(Duration::ZERO, |extension| extension.margin)
+            .min(lease.remaining(now) / 2);
         let less_margin = Validity::until(lease.end().before(margin));
         let id = schedule
             .renewals
             .insert(config, record.t0.lease, less_margin, now);
-        let extension = extension.map(|extension| AutomaticExtension {
-            margin,
-            ..extension
-        });
         let watched = Arc::new(WatchedLock::new(local, record, lease, extension, id));
         if is_announced {
             watched.announce();
@@ -249,8 +246,8 @@ impl WatchdogThread {
         Some(now)
     }
 
-    /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time
-    /// to live from now on. False when its loss has been signalled.
+    /// The owner has extended the lock by hand, at `start`: automatic extensions last at least as
+    /// long from now on. False when its loss has been signalled.
     pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
         let lease = ttl.lease_from(start);
         let now = self.engine.lease_now();
@@ -262,7 +259,7 @@ impl WatchdogThread {
         self.shared.changed.notify_one();
         {
             let mut held = lock(&watched.held);
-            held.ttl = held.ttl.and(Some(ttl));
+            held.ttl = held.ttl.map(|own| own.max(ttl));
             held.by_hand.note_counted();
         }
         if counted == Some(less_margin) {

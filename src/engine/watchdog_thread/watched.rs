@@ -55,8 +55,8 @@ pub(crate) type LossCallback = Box<dyn FnOnce() + Send>;
 /// What is held, as guard and thread agree on it.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
-    /// For how long it is extended: the last time to live that was requested. None when it is not
-    /// extended.
+    /// For how long it is extended: the longest time to live that was requested, for others that
+    /// share the lock rely on theirs. None when it is not extended.
     pub(super) ttl: Option<Ttl>,
     pub(super) reached: NodeSet,
     pub(super) lease: Validity,

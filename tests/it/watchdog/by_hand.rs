@@ -49,6 +49,20 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     gone_for_good(&servers, KEY);
 }
 
+/// Others that share the lock, or the thread that took it, rely on the longer time.
+#[test]
+fn an_extension_by_hand_makes_no_later_renewal_shorter() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let ttl = Duration::from_secs(3);
+    let watchdog = Watchdog::new().period(ttl / 3);
+    let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(watchdog));
+    let short = Duration::from_millis(2500);
+    assert!(eventually(SOON, || guard.remaining() < short * 9 / 10));
+    assert_eq!(guard.extend(short).unwrap(), ExtendOutcome::Extended);
+    assert!(eventually(SOON, || guard.remaining() > short));
+}
+
 /// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is
 /// asked for by hand, the nodes go by it, and their answers do not come. When the keys are gone, no
 /// node holds the lock any more.
