@@ -271,19 +271,22 @@ fn the_watchdog_of_an_inner_level_works_until_the_last_guard_goes() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let ttl = SHORT * 4;
-    let outer = take(&reentrant(&client, ttl));
-    let watched = client
-        .mutex("k")
-        .ttl(ttl)
-        .watchdog(Watchdog::new())
-        .reentrant();
-    drop(take(&watched));
-    let start = Instant::now();
-    while start.elapsed() < ttl * 2 {
-        assert!(!outer.remaining().is_zero());
-        thread::sleep(SHORT / 10);
+    let with = |watchdog| client.mutex("k").ttl(ttl).watchdog(watchdog).reentrant();
+    let watched = with(Watchdog::new());
+    for outer in [
+        reentrant(&client, ttl),
+        // Its limit is not that of the inner level.
+        with(Watchdog::new().max_extensions(0)),
+    ] {
+        let outer = take(&outer);
+        drop(take(&watched));
+        let start = Instant::now();
+        while start.elapsed() < ttl * 2 {
+            assert!(!outer.remaining().is_zero());
+            thread::sleep(SHORT / 10);
+        }
+        assert_eq!(outer.unlock().unwrap(), RELEASED);
     }
-    assert_eq!(outer.unlock().unwrap(), RELEASED);
 
     // A receiver would miss the loss that another watch finds.
     let outer = take(&reentrant(&client, LONG_TTL));

@@ -8,6 +8,7 @@ use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
 use crate::events::error::{Error, ErrorKind, Result};
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl HeldLock {
     /// A channel that receives one message when the lock is lost.
@@ -51,28 +52,23 @@ impl HeldLock {
         }
     }
 
-    /// Has the lock extended automatically, unless it is already. The thread of the watchdog runs.
+    /// Has the lock extended automatically as long as this watchdog allows, counted from now, or
+    /// longer. The thread of the watchdog runs.
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers
-    /// would miss a loss.
+    /// would miss a loss. [`LeaseLost`](ErrorKind::LeaseLost).
     pub(crate) fn extend_automatically(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<()> {
-        if self.is_extended_by(watchdog, ttl) {
+        if self.is_extended_for(watchdog, ttl) {
             return Ok(());
         }
+        self.ensure(Duration::ZERO)?;
         let message = format!(
             "the lock of {:?} has no watchdog, and its loss is watched already: set the watchdog on the mutex that \
              takes it first",
             self.name()
         );
         Err(Error::new(ErrorKind::Config, message))
-    }
-
-    /// Has the lock extended automatically, unless it is already. False when it is watched without
-    /// being extended.
-    fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
-        self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, self.hold_id()))
-            .is_extended()
     }
 
     /// Has the lock extended automatically for a thread that shares it from now on: for as long as

@@ -320,7 +320,8 @@ impl Sealed for Slot {
 ///   was last set to, or when less than two thirds of that `ttl` remain. It fails as
 ///   [`Unavailable`](crate::ErrorKind::Unavailable) if the extension does; the outer guards are as
 ///   before. A shorter `ttl` changes nothing;
-/// * starts the [`watchdog`](crate::Mutex::watchdog) of its mutex, if the lock has none. It works
+/// * lets the lock be extended as long as the [`watchdog`](crate::Mutex::watchdog) of its mutex
+///   allows, counted from this call, where that is longer than for the calls before. That works
 ///   until the last guard is dropped.
 ///
 /// Guards may be dropped in any order. The last one releases the lock. The guard of a thread stays
