@@ -2,6 +2,7 @@
 //! unless the nodes were asked a while ago.
 
 use super::Lock;
+use super::account::CallAccount;
 use super::attempts::{Attempts, Won};
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
@@ -28,9 +29,16 @@ impl Lock {
         match self.join(came_at, until, &span) {
             Ok(None) => {}
             Ok(Some(share)) if self.client.shutdown().has_begun() => share.give_back(),
-            joined => {
-                span.end(0, joined.is_err().then_some(GaveUpReason::Failed));
-                return Ok(joined?.map(Held::Shared));
+            Ok(Some(share)) => {
+                span.end(0, None);
+                return Ok(Some(Held::Shared(share)));
+            }
+            Err(error) => {
+                let called_at = self.client.engine().readings();
+                let account = CallAccount::open(&self.client, self.key().title(), called_at, span);
+                let failed = Err(error);
+                account.close(&failed, GaveUpReason::Held);
+                return failed;
             }
         }
         let share = self.take_by(wait, span, |attempts: &mut Attempts<'_, '_>| {

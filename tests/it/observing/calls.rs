@@ -149,6 +149,8 @@ fn a_call_that_gives_up_says_why() {
         ErrorKind::Config
     );
     let _ = guard.unlock().unwrap();
+    let reader = client.read_mutex(KEY).ttl(Duration::ZERO);
+    assert_eq!(reader.lock().unwrap_err().kind(), ErrorKind::Config);
     servers[1].kill();
     servers[2].kill();
     let error = mutex.try_lock().unwrap_err();
@@ -160,11 +162,12 @@ fn a_call_that_gives_up_says_why() {
             (GaveUpReason::TimedOut, 0),
             (GaveUpReason::Cancelled, 0),
             (GaveUpReason::Failed, 0),
+            (GaveUpReason::Failed, 0),
             (GaveUpReason::Unavailable, 1)
         ]
     );
     assert!(
-        matches!(&ends[4], Event::GaveUp { causes, .. } if causes == error.causes()),
+        matches!(&ends[5], Event::GaveUp { causes, .. } if causes == error.causes()),
         "{ends:?}"
     );
     let levels: Vec<Severity> = ends.iter().map(Event::severity).collect();
@@ -174,6 +177,7 @@ fn a_call_that_gives_up_says_why() {
             Severity::Debug,
             Severity::Info,
             Severity::Debug,
+            Severity::Error,
             Severity::Error,
             Severity::Error
         ]
