@@ -197,6 +197,19 @@ fn what_is_detached_is_not_waited_for() {
     assert_eq!(key_counts(&servers), [1; 3]);
 }
 
+/// Its thread may still work, though another one has had the lock meanwhile.
+#[test]
+fn a_guard_is_waited_for_though_its_lease_has_ended() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let late = take(&client.mutex("k").ttl(MOMENT));
+    let next = long_lock(&client, "k").lock_timeout(SOON).unwrap().unwrap();
+    assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+    begin(&client, &["k"]);
+    assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
+    complete(&client);
+}
+
 #[test]
 fn a_guard_of_a_thread_that_panics_is_waited_for() {
     let servers = Server::several(3).unwrap();

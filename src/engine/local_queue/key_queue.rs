@@ -24,6 +24,8 @@ pub(crate) struct KeyQueue {
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
+    /// The guards that were its holder before, until their lease had ended.
+    outlived: Vec<HoldId>,
     waiters: Option<Box<Waiters>>,
 }
 
@@ -135,7 +137,10 @@ impl KeyQueue {
         let mut queue = lock(&self.state);
         let thread = ThreadNumber::current().short();
         let until = by_both_clocks(validity.end(), now);
-        queue.holder = Some(Holder { id, thread, until });
+        let before = queue.holder.replace(Holder { id, thread, until });
+        queue
+            .outlived
+            .extend(before.map(|holder| holder.id).filter(|&other| other != id));
         if let Some(waiters) = &mut queue.waiters {
             waiters.record_answer(now.steady);
         }
@@ -157,9 +162,9 @@ impl KeyQueue {
     /// Removes a holder, and notifies the head.
     pub(super) fn release(&self, id: HoldId, now: Timestamp) {
         let mut queue = lock(&self.state);
-        if queue.holder.take_if(|holder| holder.id == id).is_some()
-            && let Some(waiters) = &mut queue.waiters
-        {
+        if queue.holder.take_if(|holder| holder.id == id).is_none() {
+            queue.outlived.retain(|&other| other != id);
+        } else if let Some(waiters) = &mut queue.waiters {
             waiters.available_at = now;
             waiters.notify_head();
         }
@@ -218,12 +223,12 @@ impl KeyQueue {
     /// Whether there is a guard of this client, or a thread that waits.
     pub(crate) fn is_in_use(&self) -> bool {
         let queue = lock(&self.state);
-        queue.holder.is_some() || queue.waiters.is_some()
+        queue.is_held() || queue.waiters.is_some()
     }
 
     /// Whether there is a guard of this client, whether or not its lease has ended.
     pub(crate) fn is_held(&self) -> bool {
-        lock(&self.state).holder.is_some()
+        lock(&self.state).is_held()
     }
 
     /// How many threads wait.
@@ -346,6 +351,10 @@ impl Drop for QueueTicket<'_> {
 }
 
 impl Queue {
+    fn is_held(&self) -> bool {
+        self.holder.is_some() || !self.outlived.is_empty()
+    }
+
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let joined_at = ticket.joined_at;
         let Some(waiters) = &self.waiters else {
