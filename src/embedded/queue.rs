@@ -9,6 +9,7 @@ use super::numbers::DAY;
 use super::reply::NO_ARGUMENT;
 use super::sorted_set::score;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::queue::Member;
 use crate::protocol::key_space;
 use crate::protocol::queue::CHANNEL;
 
@@ -211,7 +212,9 @@ impl<K: LockKind> Queue<'_, '_, K> {
         let left = self.kind.held_for(self.calls);
         let slots = self.kind.slots(self.calls);
         let mut reply = format!("{state} {ticket:.0} {rank} {left} {value} {slots} ").into_bytes();
-        reply.extend_from_slice(&self.first_entry().unwrap_or_default());
+        // A longer one is of no program of ours.
+        let first = self.first_entry().unwrap_or_default();
+        reply.extend_from_slice(&first[..first.len().min(Member::LONGEST + 1)]);
         Ok(ScriptValue::Bulk(reply))
     }
 

@@ -101,7 +101,8 @@ mod tests {
             assert_eq!(script.index, index);
             assert!(script.text.starts_with(opening), "{script:?}");
             assert!(
-                script.text.ends_with("first_entry() or '')\n") && !script.text.contains("--"),
+                script.text.ends_with("first_entry() or '', 1, 48)\n")
+                    && !script.text.contains("--"),
                 "{script:?}"
             );
         }

@@ -76,6 +76,16 @@ fn lives(mine: &Redlock, theirs: &Redlock) {
     drop(take(&long_lock(mine, "reentrant").reentrant()));
     assert!(theirs.mutex("reentrant").try_lock().unwrap().is_none());
     drop(owned);
+    // Each permit has a key of its own, whose slot is another one.
+    let permits = [mine, theirs].map(|client| client.semaphore("permits", 8).ttl(LONG_TTL));
+    let acquired = [0, 0, 0, 0, 0, 0, 0, 1].map(|of: usize| {
+        permits[of]
+            .lock_timeout(SOON)
+            .unwrap()
+            .expect("one is free")
+    });
+    assert!(permits[1].try_lock().unwrap().is_none());
+    drop(acquired);
     let readers = [mine, theirs].map(|client| take(&client.read_mutex("rw").ttl(LONG_TTL)));
     assert!(mine.write_mutex("rw").try_lock().unwrap().is_none());
     drop(readers);

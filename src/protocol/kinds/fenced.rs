@@ -46,7 +46,7 @@ pub const SCRIPT: Script = Script {
         "../lua/mutex.lua",
         "../lua/queue.lua"
     ),
-    sha1: "6e90fb991949ad33512cf7e572fdaa5f1ff2face",
+    sha1: "0a5f6167486efeb58e7756e0c1a5a2c74242ce10",
     index: 0,
 };
 

@@ -18,7 +18,7 @@ pub const SCRIPT: Script = Script {
         "../lua/permit.lua",
         "../lua/queue.lua"
     ),
-    sha1: "e87231d428d4ed86d03bedc521595db8b7167fa0",
+    sha1: "10bbb992abe895e0c7102bf09e22979ba2b46e57",
     index: 1,
 };
 

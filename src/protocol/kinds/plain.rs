@@ -46,7 +46,7 @@ pub const SCRIPT: Script = Script {
         "../lua/mutex.lua",
         "../lua/queue.lua"
     ),
-    sha1: "d05e15b7d478de78b4f70c284139b51cfed3e2d7",
+    sha1: "f73a013b94d8a5d3ae3e7353bf5d4e9c9cd5121a",
     index: 2,
 };
 

@@ -86,7 +86,7 @@ use crate::protocol::script::{Script, script};
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/read_write.lua", "../lua/queue.lua"),
-    sha1: "5744eac0c3bed73d833d6d32e6cbd383ddf2a0ed",
+    sha1: "73e8a4bc4043dae11f1304933c634d2b2ea8b860",
     index: 3,
 };
 

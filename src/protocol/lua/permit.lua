@@ -16,12 +16,22 @@ local function slot_keys(count)
   end
   return keys
 end
+local function free_of(keys)
+  local taken = redis.pcall('EXISTS', unpack(keys))
+  if type(taken) == 'number' then
+    return #keys - taken
+  end
+  -- A cluster refuses one command with keys in different slots, also where one server has all of them.
+  local count = 0
+  for _, slot_key in ipairs(keys) do
+    count = count + (redis.pcall('EXISTS', slot_key) == 0 and 1 or 0)
+  end
+  return count
+end
 local function fits(kind, rank)
   local count = tonumber(string.sub(kind, 2))
   if not free[count] and count > 0 then
-    local keys = slot_keys(count)
-    local taken = redis.pcall('EXISTS', unpack(keys))
-    free[count] = type(taken) == 'number' and #keys - taken or 0
+    free[count] = free_of(slot_keys(count))
   end
   return rank < (free[count] or 0)
 end
