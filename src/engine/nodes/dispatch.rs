@@ -12,7 +12,7 @@ use crate::fault::protocol_error::ProtocolError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::operation::Verb;
 use crate::protocol::session::{
-    Answer, HandshakeState, Inspected, PlainVote, SessionEvent, Ticket, Wakes,
+    Answer, Command, HandshakeState, Inspected, PlainVote, SessionEvent, Ticket, Wakes,
 };
 use std::time::Duration;
 
@@ -147,6 +147,7 @@ impl Nodes {
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
+                self.note_not_left(node, *ticket, now);
                 self.releases.note_not_run(
                     node,
                     *ticket,
@@ -234,11 +235,29 @@ impl Nodes {
                 return false;
             }
         }
+        if let Vote::Fault(_) = cast.vote {
+            self.note_not_left(node, ticket, now);
+        }
         let is_usable = self.count_vote(&mut cast, now);
         if let Some(refusal) = refusal {
             self.rounds.record_refusal(ticket, node, refusal);
         }
         is_usable
+    }
+
+    /// A node has not run an operation. If that removes the entry of a call that has ended, the
+    /// node may tell that call as one that waits.
+    fn note_not_left(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        let leaves = |command: Command<'_>| {
+            matches!(
+                command.operation.verb,
+                Verb::Leave(Some(_)) | Verb::Release(Some(_))
+            )
+        };
+        if self.rounds.command(ticket).is_some_and(leaves) {
+            self.subscribers
+                .note_left(NodeSet::only(node), &mut self.connections.poll, now);
+        }
     }
 
     /// Queues an operation once more, in another form. An acquire is not repeated when its attempt
