@@ -71,8 +71,10 @@ pub(crate) struct WaitRegistry {
     /// What names the client's channel, once a call has waited.
     client: Option<u64>,
     last_call: u64,
-    /// In order, so that a simulated run can be repeated.
-    calls: BTreeMap<u64, Call>,
+    /// The calls that wait. In order, so that a simulated run can be repeated.
+    waiting: BTreeMap<u64, Waiter>,
+    /// The calls that have the lock, and when their leases end unless they are extended.
+    holding: HashMap<u64, Timestamp>,
     /// The calls that ended last, and the nodes to which the removal of their entries was sent.
     removed: VecDeque<(u64, NodeSet)>,
     sleepers: usize,
@@ -84,12 +86,6 @@ pub(crate) struct WaitRegistry {
     missed: HashMap<Arc<str>, Timestamp>,
     /// Whether any release woke another client. It is read without the lock of the engine.
     pub(crate) has_woken: Arc<AtomicBool>,
-}
-
-enum Call {
-    /// Its lease ends then, unless it is extended.
-    Holding(Timestamp),
-    Waiting(Waiter),
 }
 
 struct Waiter {
@@ -106,7 +102,8 @@ impl WaitRegistry {
             nodes,
             client: None,
             last_call: 0,
-            calls: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            holding: HashMap::new(),
             removed: VecDeque::new(),
             sleepers: 0,
             live: NodeSet::EMPTY,
@@ -127,7 +124,7 @@ impl WaitRegistry {
             notes: Vec::new(),
             is_inattentive: false,
         };
-        self.calls.insert(self.last_call, Call::Waiting(waiter));
+        self.waiting.insert(self.last_call, waiter);
         (*self.client.get_or_insert(random), self.last_call)
     }
 
@@ -138,12 +135,14 @@ impl WaitRegistry {
 
     /// The call has the lock until then, unless it is extended.
     pub(crate) fn hold(&mut self, call: u64, until: Timestamp) {
-        self.calls.insert(call, Call::Holding(until));
+        self.waiting.remove(&call);
+        self.holding.insert(call, until);
     }
 
     /// The call has ended.
     pub(crate) fn leave(&mut self, call: u64) {
-        self.calls.remove(&call);
+        self.waiting.remove(&call);
+        self.holding.remove(&call);
     }
 
     /// The removal of the entry of a call that has ended was sent to these nodes.
@@ -163,9 +162,7 @@ impl WaitRegistry {
 
     /// Whether any call waits.
     pub(crate) fn has_waiters(&self) -> bool {
-        self.calls
-            .values()
-            .any(|call| matches!(call, Call::Waiting(_)))
+        !self.waiting.is_empty()
     }
 
     /// Whether any thread sleeps.
@@ -175,7 +172,7 @@ impl WaitRegistry {
 
     /// A call begins a round, which finds out about all that has arrived so far.
     pub(crate) fn look_into(&mut self, call: u64) {
-        if let Some(waiter) = self.waiter(call) {
+        if let Some(waiter) = self.waiting.get_mut(&call) {
             waiter.notes.clear();
             waiter.is_inattentive = false;
         }
@@ -184,7 +181,7 @@ impl WaitRegistry {
     /// A call goes to sleep; false when there is a reason to wake already.
     pub(crate) fn sleep(&mut self, call: u64, ticket: Ticket) -> bool {
         self.sleepers += 1;
-        let Some(waiter) = self.waiter(call) else {
+        let Some(waiter) = self.waiting.get_mut(&call) else {
             return false;
         };
         waiter.sleeps_on = Some(ticket);
@@ -194,7 +191,7 @@ impl WaitRegistry {
     /// A call is awake. Returns what has arrived for it.
     pub(crate) fn wake(&mut self, call: u64) -> Wakening {
         self.sleepers -= 1;
-        let Some(waiter) = self.waiter(call) else {
+        let Some(waiter) = self.waiting.get_mut(&call) else {
             return Wakening::default();
         };
         waiter.sleeps_on = None;
@@ -208,27 +205,27 @@ impl WaitRegistry {
 
     /// The calls that sleep and whose interrupt was set.
     pub(crate) fn interrupted(&self) -> impl Iterator<Item = Ticket> {
-        self.waiters()
+        self.waiting
+            .values()
             .filter(|waiter| waiter.interrupt.is_set())
             .filter_map(|waiter| waiter.sleeps_on)
     }
 
     /// A node sent a message for a call.
     pub(crate) fn on_message(&mut self, call: u64, note: Note) -> Reaction {
-        match self.calls.get_mut(&call) {
-            Some(Call::Waiting(waiter)) => {
-                waiter.note(note);
-                waiter.sleeps_on.map_or(Reaction::None, Reaction::Wake)
-            }
-            Some(Call::Holding(until)) if note.at <= *until => Reaction::None,
-            None if self
-                .removed
-                .iter()
-                .any(|(ended, sent)| *ended == call && sent.contains(note.node)) =>
-            {
-                Reaction::None
-            }
-            Some(Call::Holding(_)) | None => Reaction::Leave,
+        if let Some(waiter) = self.waiting.get_mut(&call) {
+            waiter.note(note);
+            return waiter.sleeps_on.map_or(Reaction::None, Reaction::Wake);
+        }
+        let mut removed = self.removed.iter();
+        let is_expected = match self.holding.get(&call) {
+            Some(&until) => note.at <= until,
+            None => removed.any(|(ended, sent)| *ended == call && sent.contains(note.node)),
+        };
+        if is_expected {
+            Reaction::None
+        } else {
+            Reaction::Leave
         }
     }
 
@@ -294,30 +291,9 @@ impl WaitRegistry {
             .is_some_and(|&missed| now.since(missed) < MISSED_LASTS)
     }
 
-    fn waiter(&mut self, call: u64) -> Option<&mut Waiter> {
-        match self.calls.get_mut(&call)? {
-            Call::Waiting(waiter) => Some(waiter),
-            Call::Holding(_) => None,
-        }
-    }
-
-    fn waiters(&self) -> impl Iterator<Item = &Waiter> {
-        self.calls.values().filter_map(|call| {
-            if let Call::Waiting(waiter) = call {
-                Some(waiter)
-            } else {
-                None
-            }
-        })
-    }
-
     /// Does something with each call that waits. Returns those that sleep.
     fn with_waiters(&mut self, act: impl Fn(&mut Waiter)) -> Vec<Ticket> {
-        let waiters = self.calls.values_mut().filter_map(|call| match call {
-            Call::Waiting(waiter) => Some(waiter),
-            Call::Holding(_) => None,
-        });
-        let each = waiters.filter_map(|waiter| {
+        let each = self.waiting.values_mut().filter_map(|waiter| {
             act(waiter);
             waiter.sleeps_on
         });
