@@ -275,7 +275,7 @@ fn the_watchdog_of_an_inner_level_works_until_the_last_guard_goes() {
     let watched = with(Watchdog::new());
     for outer in [
         reentrant(&client, ttl),
-        // Its limit is not that of the inner level.
+        // The inner level has no limit.
         with(Watchdog::new().max_extensions(0)),
     ] {
         let outer = take(&outer);

@@ -24,8 +24,7 @@ pub(crate) struct KeyQueue {
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
-    /// The guards that were its holder before, until their lease had ended.
-    outlived: Vec<HoldId>,
+    outlived: Option<Box<Outlived>>,
     waiters: Option<Box<Waiters>>,
 }
 
@@ -37,6 +36,10 @@ struct Holder {
     /// When its lease ends. The steady time is an estimate from when the end was last set.
     until: Readings,
 }
+
+/// The guards that were the holder before, until their leases had ended; never empty.
+#[derive(Default)]
+struct Outlived(Vec<HoldId>);
 
 /// The threads that wait; never empty while it is in a queue.
 #[derive(Default)]
@@ -138,9 +141,9 @@ impl KeyQueue {
         let thread = ThreadNumber::current().short();
         let until = by_both_clocks(validity.end(), now);
         let before = queue.holder.replace(Holder { id, thread, until });
-        queue
-            .outlived
-            .extend(before.map(|holder| holder.id).filter(|&other| other != id));
+        if let Some(before) = before.filter(|holder| holder.id != id) {
+            queue.outlived.get_or_insert_default().0.push(before.id);
+        }
         if let Some(waiters) = &mut queue.waiters {
             waiters.record_answer(now.steady);
         }
@@ -163,7 +166,10 @@ impl KeyQueue {
     pub(super) fn release(&self, id: HoldId, now: Timestamp) {
         let mut queue = lock(&self.state);
         if queue.holder.take_if(|holder| holder.id == id).is_none() {
-            queue.outlived.retain(|&other| other != id);
+            queue.outlived.take_if(|outlived| {
+                outlived.0.retain(|&other| other != id);
+                outlived.0.is_empty()
+            });
         } else if let Some(waiters) = &mut queue.waiters {
             waiters.available_at = now;
             waiters.notify_head();
@@ -352,7 +358,7 @@ impl Drop for QueueTicket<'_> {
 
 impl Queue {
     fn is_held(&self) -> bool {
-        self.holder.is_some() || !self.outlived.is_empty()
+        self.holder.is_some() || self.outlived.is_some()
     }
 
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
@@ -459,6 +465,6 @@ mod tests {
     /// There is one for every lock that is held.
     #[test]
     fn what_is_known_of_the_holder_of_a_lock_takes_24_bytes() {
-        assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 32));
+        assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 40));
     }
 }

@@ -200,7 +200,7 @@ if holder and holder ~= '' then
   value = string.gsub(string.sub(holder, is_ours and 1 or -8, is_ours and 8 or -1), '[^0-~]', '_')
   value = value .. (is_ours and '' or '!')
 end
--- A first entry of more than 47 bytes is of no program of ours. blocker() may have removed entries in front of a reader.
+-- blocker() may have removed entries in front of a reader. A first one of over 47 bytes is of no program of ours.
 rank = asked == 'r' and rank_of() or rank
 return string.format('%s %.0f %.0f %.0f %s %s ', state, ticket or 0, rank, held_for(), value, slots())
   .. string.sub(first_entry() or '', 1, 48)
