@@ -295,8 +295,9 @@ quorumlock_result quorumlock_error_result(const quorumlock_error *error);
  * a server. */
 quorumlock_str quorumlock_error_message(const quorumlock_error *error);
 
-/* 1 when a retry cannot help until something is changed, otherwise 0. That is: invalid settings, a lease that has
- * ended, a handle of the parent process, or so many nodes with permanent faults that the others are no majority.
+/* 1 when a retry cannot help until something is changed, otherwise 0. That is: invalid settings or arguments, a lease
+ * that has ended or was consumed, a client that is shut down, a handle of the parent process, what this build or system
+ * does not have, a panic, or so many nodes with permanent faults that the others are no majority.
  * Permanent faults are QUORUMLOCK_CAUSE_AUTH, _CERTIFICATE unless it is not valid yet, _CLUSTER_MODE, _DATABASE,
  * _DUPLICATE, _NO_EXPIRY, _NO_PERMISSION, _NO_SCRIPTS, _NOT_MASTER, _NOT_TLS, _READ_ONLY, and _TLS where client and
  * node have to be configured to suit each other. */
