@@ -737,8 +737,9 @@ quorumlock_result quorumlock_guard_extend(quorumlock_guard *guard, uint64_t ttl_
  * lease ends and could not be extended, or so many nodes do not have the key that no majority can hold it. That is
  * before the end of the validity if the lock is extended automatically, otherwise at the end. It belongs to the guard:
  * do not read from it, do not close it, and take it out of the event loop before the guard is freed, which closes it.
- * Every call for one guard gives the same. When the lock is released or detached first, it never becomes readable, nor
- * does one that a child of fork inherits.
+ * Every call for one guard gives the same. When the lock is released or detached first, it never becomes readable. A
+ * child of fork inherits it, and it becomes readable there too, by a loss of the parent's lock: the child is to close
+ * its copy, and not to watch it.
  * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE without descriptors or threads, _UNSUPPORTED
  * on Windows, _BUSY. */
 quorumlock_result quorumlock_guard_lost_fd(quorumlock_guard *guard, int *descriptor, quorumlock_error **error);
