@@ -38,6 +38,9 @@ use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
 
+/// The last of the descriptors that every program expects to be open: standard error.
+const LAST_STANDARD: u32 = 2;
+
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
     let signals = Signals::block().map_err(Failure::system("block signals"))?;
@@ -98,7 +101,9 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
             &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"]
         },
         has_own_group: !shares_group,
-        closed: options.json_events,
+        closed: options
+            .json_events
+            .filter(|&descriptor| descriptor > LAST_STANDARD),
     })?;
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
