@@ -279,6 +279,28 @@ fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long
 }
 
 #[test]
+fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
+    let deployment = Deployment::of(3);
+    let table: [(&[&str], i32, usize); 4] = [
+        (&["no-such-program"], 127, 0),
+        (&["/dev/null"], 126, 0),
+        (&["sh", "-c", "exit 127"], 127, 3),
+        (&["sh", "-c", "no-such-program"], 127, 6),
+    ];
+    for (command, expected, keys) in table {
+        let name = command.concat();
+        let words = [&["run", "--min-hold", "50s", &name, "--"], command].concat();
+        let ended = run(deployment.tool(&words));
+        assert_eq!(ended.code, Some(expected), "{command:?}: {}", ended.all());
+        assert!(
+            eventually(Duration::from_secs(5), || deployment.keys() == keys),
+            "{command:?}: {:?}",
+            deployment.servers[0].keys().unwrap()
+        );
+    }
+}
+
+#[test]
 fn the_command_inherits_what_run_has_inherited_and_no_other_descriptor() {
     let deployment = Deployment::of(1);
     let list = [

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsString;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
@@ -33,6 +34,8 @@ pub(super) struct Launch<'a> {
     pub(super) has_own_group: bool,
     /// A descriptor that it does not inherit.
     pub(super) closed: Option<u32>,
+    /// Where the step writes that it cannot become the command. That does not inherit it.
+    pub(super) not_started: BorrowedFd<'a>,
 }
 
 /// The command and what it has started.
@@ -54,6 +57,7 @@ impl Group {
         step.arg0("quorumlock")
             .arg(EXEC_STEP)
             .arg(std::process::id().to_string())
+            .arg(launch.not_started.as_raw_fd().to_string())
             .arg(closed)
             .args(launch.command);
         for name in launch.without {
