@@ -64,6 +64,18 @@ fn become_command(
     }
 }
 
+/// This program, to be started once more. The link leads to the file that was started, also after
+/// an update of the package.
+pub(crate) fn this_program() -> io::Result<Command> {
+    let mut program = if cfg!(target_os = "linux") {
+        Command::new("/proc/self/exe")
+    } else {
+        Command::new(std::env::current_exe()?)
+    };
+    program.arg0("quorumlock");
+    Ok(program)
+}
+
 /// The word that makes this program the shell of a command, with all signals unblocked: a thread of
 /// the library's, on which the command is started, blocks them. No command has this name.
 pub(crate) const SHELL_STEP: &str = "__shell-step";

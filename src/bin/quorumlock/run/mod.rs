@@ -22,7 +22,7 @@ mod signals;
 mod supervise;
 mod suspend;
 
-pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step};
+pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step, this_program};
 pub(crate) use options::Options;
 
 use crate::deployment::Deployment;
