@@ -237,6 +237,19 @@ class _NotLoaded:
 _c = _NotLoaded()
 
 
+def _pointer_class(free):
+    """Pointers that are given back to the library with their last reference. A call has one until it has returned.
+
+    The function itself is `__del__`: in one of Python's, the handler of a signal could run, and what that raises would
+    be lost.
+    """
+    bind = ctypes.pythonapi.PyInstanceMethod_New
+    bind.restype, bind.argtypes = ctypes.py_object, (ctypes.py_object,)
+    # When the interpreter ends, this module may go before a pointer, and the library calls these until that has gone.
+    callbacks = (_lost, _observe, _provide, _release)
+    return type("Pointer", (c_void_p,), {"__del__": bind(free), "callbacks": callbacks})
+
+
 def load(path=None):
     """Loads the library. To be called once, before anything else. Raises `OSError` if it is not there, or another one.
 
@@ -258,6 +271,8 @@ def load(path=None):
         except AttributeError:
             raise OSError(f"{path} is not the library for this version of quorumlock.py: it has no {name}") from None
         function.restype, function.argtypes = result, arguments
+        if name.endswith("_free"):
+            function.pointer = _pointer_class(function)
     _c = library
 
 
@@ -356,8 +371,20 @@ def _must(function, *arguments):
         raise Failure(_known(result), str(_c.quorumlock_result_text(result)))
 
 
+def _pointer(free, value):
+    """A pointer that this function gives back when nothing uses it any more."""
+    return free.pointer(value)
+
+
+def _owned(free, function, *arguments):
+    """What such a function gives, until nothing uses it any more."""
+    made = _pointer(free, None)
+    _must(function, *arguments, byref(made))
+    return made
+
+
 def _made(function, *arguments):
-    """What such a function gives."""
+    """What such a function gives, and what the caller gives back."""
     made = c_void_p()
     _must(function, *arguments, byref(made))
     return made
@@ -365,12 +392,13 @@ def _made(function, *arguments):
 
 def _taken(function, *arguments):
     """The guard that such a function gives, or None."""
-    guard = Guard(c_void_p())
+    made = _pointer(_c.quorumlock_guard_free, None)
     try:
-        return guard if _call(function, *arguments, byref(guard._handle)) == Result.OK else None
+        return Guard(made) if _call(function, *arguments, byref(made)) == Result.OK else None
     except BaseException:
-        # If the handler of a signal raised it, the lock may be taken.
-        guard.close()
+        # If the handler of a signal raised it, the lock may be taken. The frames of the exception have the pointer.
+        guard, made.value = made.value, None
+        _c.quorumlock_guard_free(guard)
         raise
 
 
@@ -444,24 +472,43 @@ def _bytes(text):
 
 
 class _Handle:
-    """Something of the library's that is given back once."""
+    """Something of the library's that is given back once.
 
-    _handle = None
+    The library's functions take it as it is, so that only the calls themselves have its pointer. An exception has the
+    frames that it came through: with a pointer in them, it would keep a lock.
+    """
+
+    # By this name, ctypes takes what is passed for it. None is NULL.
+    _as_parameter_ = None
 
     def close(self):
-        """Gives it back. A second time does nothing. No other function may be called after it."""
-        handle, self._handle = self._handle, None
-        if handle:
-            self._free(handle)
+        """Gives it back; as soon as they return, if other threads are in calls with it. A second time does nothing.
 
-    def __del__(self):
-        self.close()
+        No other function may be called after it.
+        """
+        self._as_parameter_ = None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.close()
+
+
+def _text(function, handle):
+    """A text that lasts as long as the handle."""
+    pointer = handle._as_parameter_
+    try:
+        return str(function(pointer))
+    finally:
+        del pointer
+
+
+def _given(kind, value):
+    """What was given for something of this kind. For ctypes, a text is a pointer as well."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{kind.__name__} is expected, not {type(value).__name__}")
+    return value
 
 
 # What the library may still call, by number, until it gives it back.
@@ -476,8 +523,8 @@ def _keep(callback):
 
 
 @_CALLBACK
-def _release(userdata):
-    _callbacks.pop(userdata, None)
+def _release(userdata, callbacks=_callbacks):
+    callbacks.pop(userdata, None)
 
 
 @_OBSERVER
@@ -593,18 +640,16 @@ class Counters(_Handle):
     """What clients count, for a metrics server. With a `separator`, the class of a resource is its name up to it."""
 
     def __init__(self, separator=None):
-        self._handle = _c.quorumlock_counters_new(ord(separator) if separator else 0)
-        if not self._handle:
+        made = _c.quorumlock_counters_new(ord(separator) if separator else 0)
+        self._as_parameter_ = _pointer(_c.quorumlock_counters_free, made)
+        if not made:
             raise ValueError("separator: one ASCII character")
-
-    def _free(self, handle):
-        _c.quorumlock_counters_free(handle)
 
     def text(self):
         """All series in the Prometheus text format."""
         parts = []
         write = _WRITE(lambda _, data, length: parts.append(ctypes.string_at(data, length)))
-        _check(_c.quorumlock_counters_text(self._handle, write, None))
+        _check(_c.quorumlock_counters_text(self, write, None))
         return b"".join(parts).decode()
 
 
@@ -670,8 +715,8 @@ class Client(_Handle):
             for observer in observers:
                 _check(_c.quorumlock_config_add_observer(config, _observe, _keep(observer), _release))
             if counters is not None:
-                _check(_c.quorumlock_counters_attach(counters._handle, config))
-            self._handle = _made(_c.quorumlock_client_new, config)
+                _check(_c.quorumlock_counters_attach(_given(Counters, counters), config))
+            self._as_parameter_ = _owned(_c.quorumlock_client_free, _c.quorumlock_client_new, config)
         finally:
             _c.quorumlock_config_free(config)
 
@@ -681,21 +726,18 @@ class Client(_Handle):
         client = cls.__new__(cls)
         config = _made(_c.quorumlock_config_from_env, *_bytes(prefix))
         try:
-            client._handle = _made(_c.quorumlock_client_new, config)
+            client._as_parameter_ = _owned(_c.quorumlock_client_free, _c.quorumlock_client_new, config)
         finally:
             _c.quorumlock_config_free(config)
         return client
 
-    def _free(self, handle):
-        _c.quorumlock_client_free(handle)
-
     def connect(self, timeout):
         """Makes all connections, and raises when fewer than a majority can vote. Gives the nodes, as `nodes()` does."""
-        return self._copied(_made(_c.quorumlock_client_connect, self._handle, _millis(timeout)))
+        return self._copied(_made(_c.quorumlock_client_connect, self, _millis(timeout)))
 
     def nodes(self):
         """How the nodes look now, in the order in which they were named."""
-        return self._copied(_made(_c.quorumlock_client_nodes, self._handle))
+        return self._copied(_made(_c.quorumlock_client_nodes, self))
 
     @staticmethod
     def _copied(nodes):
@@ -706,11 +748,11 @@ class Client(_Handle):
 
     def attach(self, lease):
         """Goes on with a lock that is held already, with default settings. Uses the lease up."""
-        return Guard(_made(_c.quorumlock_client_attach, self._handle, lease._handle))
+        return Guard(_owned(_c.quorumlock_guard_free, _c.quorumlock_client_attach, self, _given(Lease, lease)))
 
     def flush_releases(self, timeout):
         """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
-        _must(_c.quorumlock_client_flush_releases, self._handle, max(0, int(timeout * 1000)))
+        _must(_c.quorumlock_client_flush_releases, self, max(0, int(timeout * 1000)))
 
     def shutdown(self, timeout):
         """Grants no lock from now on, ends waits, and waits until all guards have gone and their locks are released.
@@ -718,23 +760,20 @@ class Client(_Handle):
         Raises SHUTDOWN_INCOMPLETE when that has not happened within so many seconds. Call it on the main thread or
         another one, not in a handler of a signal: that one may have interrupted the holder of a lock.
         """
-        _must(_c.quorumlock_client_shutdown, self._handle, _millis(timeout))
+        _must(_c.quorumlock_client_shutdown, self, _millis(timeout))
 
 
 class CancelHandle(_Handle):
     """Ends waits from another thread."""
 
     def __init__(self):
-        self._handle = _c.quorumlock_cancel_handle_new()
+        self._as_parameter_ = _pointer(_c.quorumlock_cancel_handle_free, _c.quorumlock_cancel_handle_new())
         # Handles of single waits, that are cancelled with it.
         self._waits = []
 
-    def _free(self, handle):
-        _c.quorumlock_cancel_handle_free(handle)
-
     def cancel(self):
         """Ends all waits that were given this handle, and those that will be."""
-        _check(_c.quorumlock_cancel_handle_cancel(self._handle))
+        _check(_c.quorumlock_cancel_handle_cancel(self))
         for wait in list(self._waits):
             wait.cancel()
 
@@ -752,17 +791,14 @@ class CancelHandle(_Handle):
 
     @property
     def is_cancelled(self):
-        return bool(_c.quorumlock_cancel_handle_is_cancelled(self._handle))
+        return bool(_c.quorumlock_cancel_handle_is_cancelled(self))
 
 
 class Owner(_Handle):
     """An owner of reentrant locks that is no thread. It serves one thread at a time."""
 
     def __init__(self):
-        self._handle = _c.quorumlock_owner_new()
-
-    def _free(self, handle):
-        _c.quorumlock_owner_free(handle)
+        self._as_parameter_ = _pointer(_c.quorumlock_owner_free, _c.quorumlock_owner_new())
 
 
 class Mutex(_Handle):
@@ -791,19 +827,19 @@ class Mutex(_Handle):
         watchdog_max_duration=None,
         permits=None,
     ):
-        made = c_void_p()
+        made = _pointer(_c.quorumlock_mutex_free, None)
         if kind != LockKind.PLAIN and (permits is not None or not isinstance(name, str)):
             raise ValueError("sets and permits are plain")
         if permits is not None:
-            _check(_c.quorumlock_client_semaphore(client._handle, *_bytes(name), permits, byref(made)))
+            _check(_c.quorumlock_client_semaphore(_given(Client, client), *_bytes(name), permits, byref(made)))
         elif isinstance(name, str):
-            _check(_c.quorumlock_client_mutex(client._handle, *_bytes(name), kind, byref(made)))
+            _check(_c.quorumlock_client_mutex(_given(Client, client), *_bytes(name), kind, byref(made)))
         else:
             # The bytes are kept until the call has ended.
             names = [one.encode() for one in name]
             texts = (_Text * len(names))(*((ctypes.cast(one, c_void_p), len(one)) for one in names))
-            _check(_c.quorumlock_client_mutex_set(client._handle, texts, len(names), byref(made)))
-        self._handle = made
+            _check(_c.quorumlock_client_mutex_set(_given(Client, client), texts, len(names), byref(made)))
+        self._as_parameter_ = made
         if ttl is not None:
             _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))
         if min_hold is not None:
@@ -811,7 +847,7 @@ class Mutex(_Handle):
         if fair:
             _check(_c.quorumlock_mutex_set_fair(made, 1))
         if reentrant:
-            owner = reentrant._handle if isinstance(reentrant, Owner) else None
+            owner = reentrant if isinstance(reentrant, Owner) else None
             _check(_c.quorumlock_mutex_set_reentrant(made, owner))
         if watchdog:
             _check(_c.quorumlock_mutex_set_watchdog(made, 1))
@@ -824,12 +860,9 @@ class Mutex(_Handle):
         if watchdog_max_duration is not None:
             _check(_c.quorumlock_mutex_set_watchdog_max_duration_ms(made, _millis(watchdog_max_duration)))
 
-    def _free(self, handle):
-        _c.quorumlock_mutex_free(handle)
-
     @property
     def name(self):
-        return str(_c.quorumlock_mutex_name(self._handle))
+        return _text(_c.quorumlock_mutex_name, self)
 
     def lock(self, cancel=None):
         """Waits without a limit, until `cancel` is cancelled if it is given. Gives a guard."""
@@ -838,7 +871,7 @@ class Mutex(_Handle):
     def try_lock(self, timeout=None, cancel=None):
         """One attempt, or waits for so many seconds at most. Gives a guard, or None if another client has the lock."""
         if timeout is None:
-            return _taken(_c.quorumlock_mutex_try_lock, self._handle)
+            return _taken(_c.quorumlock_mutex_try_lock, self)
         return self._wait(_c.quorumlock_mutex_lock, cancel, timeout=timeout)
 
     def try_lock_until(self, deadline, cancel=None):
@@ -852,12 +885,12 @@ class Mutex(_Handle):
         while True:
             limit = until if timeout is None else (_millis(timeout),)
             if not _is_main_thread():
-                return _taken(function, self._handle, *limit, cancel and cancel._handle)
+                return _taken(function, self, *limit, cancel and _given(CancelHandle, cancel))
             cancel, guard, failure = cancel or CancelHandle(), None, None
             try:
                 with _handlers_later(), cancel._of_one_wait() as wait, _at_signals(wait.cancel) as signals:
                     try:
-                        guard = _taken(function, self._handle, *limit, wait._handle)
+                        guard = _taken(function, self, *limit, wait)
                     except Failure as error:
                         failure = error
             except BaseException:
@@ -875,7 +908,7 @@ class Mutex(_Handle):
     def holder(self):
         """Which client has the lock now, or None. It may have changed when the answer is there."""
         found = c_void_p()
-        if _call(_c.quorumlock_mutex_holder, self._handle, byref(found)) != Result.OK:
+        if _call(_c.quorumlock_mutex_holder, self, byref(found)) != Result.OK:
             return None
         try:
             return Holder(found)
@@ -884,111 +917,105 @@ class Mutex(_Handle):
 
     def attach(self, lease):
         """Goes on with a lock that is held already, with this mutex's settings. Uses the lease up."""
-        return Guard(_made(_c.quorumlock_mutex_attach, self._handle, lease._handle))
+        return Guard(_owned(_c.quorumlock_guard_free, _c.quorumlock_mutex_attach, self, _given(Lease, lease)))
 
 
 class Guard(_Handle):
     """A lock that was taken. Closing it, or the end of its `with`, releases the lock without waiting for answers."""
 
-    def __init__(self, handle):
-        self._handle = handle
-
-    def _free(self, handle):
-        _c.quorumlock_guard_free(handle)
+    def __init__(self, pointer):
+        self._as_parameter_ = pointer
 
     @property
     def name(self):
-        return str(_c.quorumlock_guard_name(self._handle))
+        return _text(_c.quorumlock_guard_name, self)
 
     @property
     def remaining(self):
         """For how many seconds the lock may still be relied on."""
-        return _c.quorumlock_guard_remaining_ms(self._handle) / 1000
+        return _c.quorumlock_guard_remaining_ms(self) / 1000
 
     def ensure(self, at_least):
         """Raises unless the lock may be relied on for so many seconds."""
-        _must(_c.quorumlock_guard_ensure, self._handle, _millis(at_least))
+        _must(_c.quorumlock_guard_ensure, self, _millis(at_least))
 
     @property
     def fencing_token(self):
         """Greater than that of every one before it: send it with every write. 0 for readers, and unless fenced."""
-        return _c.quorumlock_guard_fencing_token(self._handle)
+        return _c.quorumlock_guard_fencing_token(self)
 
     @property
     def slot(self):
         """Which permit it is, from 0 on."""
-        return _c.quorumlock_guard_slot(self._handle)
+        return _c.quorumlock_guard_slot(self)
 
     def unlock(self):
         """Releases the lock, and says whether it was ours to the end, or still is: another level or thread has it.
 
         Raises when the guard holds no lock any more: it was unlocked, closed or detached before.
         """
-        result = _call(_c.quorumlock_guard_unlock, self._handle) if self._handle else Result.NOT_HELD
+        result = _call(_c.quorumlock_guard_unlock, self) if self._as_parameter_ else Result.NOT_HELD
         if result == Result.NOT_HELD:
             raise Failure(Result.NOT_HELD, "unlock: the guard was unlocked, closed or detached before")
         return result in (Result.OK, Result.STILL_HELD)
 
     def extend(self, ttl):
         """Whether it lasts for so many seconds now. If not, it is lost. Raises when too few nodes answer."""
-        return _call(_c.quorumlock_guard_extend, self._handle, _millis(ttl)) == Result.OK
+        return _call(_c.quorumlock_guard_extend, self, _millis(ttl)) == Result.OK
 
     def downgrade(self):
         """Makes a lock to write one to read."""
-        _must(_c.quorumlock_guard_downgrade, self._handle)
+        _must(_c.quorumlock_guard_downgrade, self)
 
     def lost_descriptor(self):
         """For `select`: readable when the lock is lost. It belongs to the guard."""
         descriptor = c_int(-1)
-        _must(_c.quorumlock_guard_lost_fd, self._handle, byref(descriptor))
+        _must(_c.quorumlock_guard_lost_fd, self, byref(descriptor))
         return descriptor.value
 
     def on_lost(self, callback):
         """Has this called once, without arguments, when the lock is lost, on any thread."""
-        _must(_c.quorumlock_guard_on_lost, self._handle, _lost, _keep(callback), _release)
+        _must(_c.quorumlock_guard_on_lost, self, _lost, _keep(callback), _release)
 
     def detach(self):
         """Lets go of the guard and not of the lock. Gives a lease."""
-        return Lease(_made(_c.quorumlock_guard_detach, self._handle))
+        return Lease(_owned(_c.quorumlock_lease_free, _c.quorumlock_guard_detach, self))
 
 
 class Lease(_Handle):
     """A held lock without a guard, on its way elsewhere. Closing it releases nothing."""
 
-    def __init__(self, handle):
-        self._handle = handle
-
-    def _free(self, handle):
-        _c.quorumlock_lease_free(handle)
+    def __init__(self, pointer):
+        self._as_parameter_ = pointer
 
     @staticmethod
     def from_text(text):
-        return Lease(_made(_c.quorumlock_lease_from_text, *_bytes(text)))
+        return Lease(_owned(_c.quorumlock_lease_free, _c.quorumlock_lease_from_text, *_bytes(text)))
 
     @property
     def key(self):
-        return str(_c.quorumlock_lease_key(self._handle))
+        return _text(_c.quorumlock_lease_key, self)
 
     @property
     def ttl(self):
-        return _c.quorumlock_lease_ttl_ms(self._handle) / 1000
+        return _c.quorumlock_lease_ttl_ms(self) / 1000
 
     @property
     def fencing_token(self):
-        return _c.quorumlock_lease_fencing_token(self._handle)
+        return _c.quorumlock_lease_fencing_token(self)
 
     @property
     def end(self):
         """When the lock ends by the wall clock: seconds since 1970, as `time.time()`."""
-        return _c.quorumlock_lease_end_unix_ms(self._handle) / 1000
+        return _c.quorumlock_lease_end_unix_ms(self) / 1000
 
     @property
     def remaining(self):
-        return _c.quorumlock_lease_remaining_ms(self._handle) / 1000
+        return _c.quorumlock_lease_remaining_ms(self) / 1000
 
     def into_text(self):
         """The lease as text. Its reader has the lock. Consumes the lease."""
-        secret = _made(_c.quorumlock_lease_into_text, self._handle)
+        secret = _made(_c.quorumlock_lease_into_text, self)
         try:
             return str(_c.quorumlock_secret_text(secret))
         finally:

@@ -31,7 +31,12 @@ impl ConfigHandle {
     /// Changes the settings; a failure leaves them as they are.
     pub(super) fn change(&self, change: impl FnOnce(Builder) -> Result<Builder>) -> Result<Code> {
         let mut builder = self.0.lock()?;
-        *builder = change(builder.clone())?;
+        let changed = change(builder.clone())?;
+        let old = std::mem::replace(&mut *builder, changed);
+        drop(builder);
+        // After the mutex: what it alone has is released by a callback, which may change the
+        // settings too.
+        drop(old);
         Ok(Code::Ok)
     }
 }

@@ -19,12 +19,11 @@ pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Failure {
-        let is_permanent = code as u32 >= Code::NullPointer as u32;
         Failure {
             code,
             message: message.into(),
             faults: Vec::new(),
-            is_permanent,
+            is_permanent: is_permanent(code),
         }
     }
 
@@ -36,6 +35,38 @@ impl Failure {
     /// A failure that its code describes completely.
     pub(super) fn plain(code: Code) -> Failure {
         Failure::new(code, code.text())
+    }
+}
+
+/// Whether a retry cannot help until something is changed, as far as the code alone shows that.
+fn is_permanent(code: Code) -> bool {
+    match code {
+        Code::Config
+        | Code::Consumed
+        | Code::Forked
+        | Code::InvalidArgument
+        | Code::LeaseLost
+        | Code::NotUtf8
+        | Code::NullPointer
+        | Code::Panic
+        | Code::ShutDown
+        | Code::TooLong
+        | Code::Unsupported => true,
+        // An answer is no failure.
+        Code::Expired
+        | Code::Held
+        | Code::Lost
+        | Code::NotHeld
+        | Code::Ok
+        | Code::StillHeld
+        // The other call ends.
+        | Code::Busy
+        | Code::Cancelled
+        | Code::Entropy
+        | Code::ExtensionFailed
+        | Code::LeaseTooShort
+        | Code::ShutdownIncomplete
+        | Code::Unavailable => false,
     }
 }
 
@@ -56,6 +87,34 @@ impl From<Error> for Failure {
             message: error.to_string().into(),
             faults: FaultObject::list(error.causes()),
             is_permanent: error.is_permanent(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_permanent_if_no_retry_helps() {
+        for code in [
+            Code::Config,
+            Code::Forked,
+            Code::LeaseLost,
+            Code::ShutDown,
+            Code::NullPointer,
+            Code::Consumed,
+            Code::Panic,
+        ] {
+            assert!(Failure::plain(code).is_permanent, "{code:?}");
+        }
+        for code in [
+            Code::Busy,
+            Code::ExtensionFailed,
+            Code::Unavailable,
+            Code::NotHeld,
+        ] {
+            assert!(!Failure::plain(code).is_permanent, "{code:?}");
         }
     }
 }

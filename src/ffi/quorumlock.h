@@ -295,8 +295,9 @@ quorumlock_result quorumlock_error_result(const quorumlock_error *error);
  * a server. */
 quorumlock_str quorumlock_error_message(const quorumlock_error *error);
 
-/* 1 when a retry cannot help until something is changed, otherwise 0. That is: invalid settings, a lease that has
- * ended, a handle of the parent process, or so many nodes with permanent faults that the others are no majority.
+/* 1 when a retry cannot help until something is changed, otherwise 0. That is: invalid settings or arguments, a lease
+ * that has ended or was consumed, a client that is shut down, a handle of the parent process, what this build or system
+ * does not have, a panic, or so many nodes with permanent faults that the others are no majority.
  * Permanent faults are QUORUMLOCK_CAUSE_AUTH, _CERTIFICATE unless it is not valid yet, _CLUSTER_MODE, _DATABASE,
  * _DUPLICATE, _NO_EXPIRY, _NO_PERMISSION, _NO_SCRIPTS, _NOT_MASTER, _NOT_TLS, _READ_ONLY, and _TLS where client and
  * node have to be configured to suit each other. */
@@ -736,8 +737,9 @@ quorumlock_result quorumlock_guard_extend(quorumlock_guard *guard, uint64_t ttl_
  * lease ends and could not be extended, or so many nodes do not have the key that no majority can hold it. That is
  * before the end of the validity if the lock is extended automatically, otherwise at the end. It belongs to the guard:
  * do not read from it, do not close it, and take it out of the event loop before the guard is freed, which closes it.
- * Every call for one guard gives the same. When the lock is released or detached first, it never becomes readable, nor
- * does one that a child of fork inherits.
+ * Every call for one guard gives the same. When the lock is released or detached first, it never becomes readable. A
+ * child of fork inherits it, and it becomes readable there too, by a loss of the parent's lock: the child is to close
+ * its copy, and not to watch it.
  * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE without descriptors or threads, _UNSUPPORTED
  * on Windows, _BUSY. */
 quorumlock_result quorumlock_guard_lost_fd(quorumlock_guard *guard, int *descriptor, quorumlock_error **error);

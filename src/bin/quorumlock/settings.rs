@@ -2,7 +2,7 @@
 //! counts.
 
 use crate::exit::{Exit, Failure};
-use crate::run::SHELL_STEP;
+use crate::run::{SHELL_STEP, this_program};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;
@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command as Process, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// `node_timeout` unless it is set.
@@ -380,7 +380,7 @@ impl Settings {
 
 /// What a command of the shell prints, without the end of the line.
 fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error + Send + Sync>> {
-    let mut shell = Process::new(std::env::current_exe()?)
+    let mut shell = this_program()?
         .args([SHELL_STEP, command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -48,6 +48,21 @@ static void release(void *userdata)
     add(of, &of->released);
 }
 
+/* Changes the config that it is released by. */
+static void change_config(void *config)
+{
+    CHECK(quorumlock_config_set(config, "label", 5, "released", 8, NULL) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_node(config, "redis://127.0.0.1:1", 19) == QUORUMLOCK_OK);
+}
+
+static void a_release_may_change_the_config(void)
+{
+    quorumlock_config *config = config_of(NULL, 0);
+    CHECK(quorumlock_config_set_provider(config, provide, config, change_config) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_provider(config, provide, NULL, NULL) == QUORUMLOCK_OK);
+    quorumlock_config_free(config);
+}
+
 static void on_event(void *userdata, const quorumlock_event *event)
 {
     state *of = userdata;
@@ -72,6 +87,7 @@ int main(int count, char **urls)
     quorumlock_mutex *mutex;
     quorumlock_guard *guard;
 
+    a_release_may_change_the_config();
     CHECK(quorumlock_config_set_provider(config, NULL, &all, release) == QUORUMLOCK_NULL_POINTER);
     CHECK(all.released == 1);
     CHECK(quorumlock_config_set_provider(config, provide, &all, release) == QUORUMLOCK_OK);

@@ -122,7 +122,11 @@ static void live_as_a_child(inherited *of)
     CHECK(quorumlock_mutex_lock_deadline(of->mutex, UINT64_MAX, NULL, &guard, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_set_ttl_ms(of->mutex, 1000) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_set_watchdog(of->mutex, 1) == QUORUMLOCK_FORKED);
-    CHECK(quorumlock_guard_extend(of->guard, 1000, NULL) == QUORUMLOCK_FORKED);
+    error = NULL;
+    CHECK(quorumlock_guard_extend(of->guard, 1000, &error) == QUORUMLOCK_FORKED);
+    CHECK(quorumlock_error_is_permanent(error));
+    quorumlock_error_free(error);
+    error = NULL;
     CHECK(quorumlock_guard_ensure(of->guard, 0, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_unlock(of->guard, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_detach(of->guard, &lease, NULL) == QUORUMLOCK_FORKED && lease == NULL);

@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 
 import quorumlock
 from quorumlock import Result
@@ -74,6 +75,93 @@ def waits(client):
     with mutex.try_lock(5) as again:
         assert again.remaining > 0
     assert mutex.try_lock_until(quorumlock.now() + 5).unlock()
+
+
+class Between:
+    """The library, and what another thread does between the look-up of a function's arguments and its call."""
+
+    def __init__(self, library):
+        self.library, self.action = library, None
+
+    def __getattr__(self, name):
+        function = getattr(self.library, name)
+
+        def call(*arguments):
+            if self.action:
+                action, self.action = self.action, None
+                action()
+            return function(*arguments)
+
+        call.pointer = getattr(function, "pointer", None)
+        return call
+
+
+def closed_meanwhile(client):
+    """What one thread closes while another uses it is given back afterwards, and not before."""
+    mutex, cancel = quorumlock.Mutex(client, "closed"), quorumlock.CancelHandle()
+    between = quorumlock._c = Between(quorumlock._c)
+    actions = (
+        lambda guard: guard.ensure(0),
+        lambda guard: guard.extend(1),
+        lambda guard: guard.unlock(),
+        lambda guard: guard.lost_descriptor(),
+        lambda guard: guard.on_lost(print),
+        lambda guard: guard.detach(),
+    )
+    for action in actions:
+        guard = mutex.lock()
+        between.action = guard.close
+        assert result_of(action, guard) == Result.NULL_POINTER
+        # Given back at once, because no call was using it.
+        assert between.action is None and mutex.try_lock(5).unlock()
+    for part in ("remaining", "fencing_token", "slot"):
+        guard = mutex.lock()
+        between.action = guard.close
+        assert getattr(guard, part) == 0
+    guard = mutex.lock()
+    between.action = guard.close
+    # A text lasts as long as what it belongs to.
+    assert guard.name == "closed" and guard.name == "" and guard.remaining == 0
+    quorumlock._c = between.library
+
+    held, other = mutex.lock(), quorumlock.Mutex(client, "closed")
+    used = [weakref.ref(handle._as_parameter_) for handle in (other, cancel)]
+    results, references = [], sys.getrefcount(cancel._as_parameter_)
+    waiting = threading.Thread(target=lambda: results.append(result_of(other.lock, cancel)))
+    waiting.start()
+    assert soon(lambda: sys.getrefcount(cancel._as_parameter_) > references)
+    other.close()
+    cancel.close()
+    assert result_of(other.try_lock) == Result.NULL_POINTER
+    assert all(pointer() for pointer in used) and not results, "given back during a call"
+    assert held.unlock()
+    waiting.join()
+    assert results == [Result.OK] and not any(pointer() for pointer in used)
+
+    # An exception that is kept has the frames of its calls, and keeps no lock.
+    try:
+        with mutex.lock() as guard:
+            guard.ensure(60)
+    except quorumlock.Failure as failure:
+        kept = failure
+    assert kept.result == Result.LEASE_TOO_SHORT and mutex.try_lock(5).unlock()
+
+    for _ in range(100):
+        guard, begun = mutex.lock(), threading.Event()
+
+        def look():
+            begun.set()
+            while guard.name:
+                assert guard.remaining >= 0
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        begun.wait()
+        guard.close()
+        looking.join()
+    # A text is a pointer too, for ctypes.
+    for action in (lambda: quorumlock.Mutex("closed", "closed"), lambda: mutex.attach(b"closed")):
+        assert " is expected, not " in message_of(TypeError, action)
 
 
 def told(client, urls, events):
@@ -333,6 +421,10 @@ def nodes(client, count):
         assert node.role == MASTER and node.eviction == ""
 
 
+def ignore(_):
+    pass
+
+
 def main(path, *urls):
     before_loading()
     quorumlock.load(path)
@@ -373,6 +465,7 @@ def main(path, *urls):
     os.environ["LOCKS_NODES"] = ",".join(urls)
     assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
+    closed_meanwhile(client)
     told(client, urls, events)
     signals(client)
     levels(client)
@@ -402,6 +495,8 @@ def main(path, *urls):
         assert event.severity and (event.reason != 0) == (event.kind == GAVE_UP)
         assert event.kind != RELEASED or (event.held > 0 and not event.has_waited)
         assert not event.is_freed or (event.name and event.remaining == 0 and event.policy == "")
+    # The module goes before what it has, when the interpreter ends.
+    quorumlock.left = quorumlock.Mutex(quorumlock.Client(urls, observers=[ignore]), "left").lock()
     print("every wrapper works")
 
 

@@ -81,7 +81,8 @@ pub(super) fn tool(words: &[&str]) -> Command {
     tool_at(Path::new(PRESENT), words)
 }
 
-fn tool_at(program: &Path, words: &[&str]) -> Command {
+/// The program with this path, without nodes.
+pub(super) fn tool_at(program: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(program);
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))

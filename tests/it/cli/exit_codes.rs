@@ -279,6 +279,66 @@ fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long
 }
 
 #[test]
+fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
+    let deployment = Deployment::of(3);
+    let table: [(&[&str], i32, usize); 4] = [
+        (&["no-such-program"], 127, 0),
+        (&["/dev/null"], 126, 0),
+        (&["sh", "-c", "exit 127"], 127, 3),
+        (&["sh", "-c", "no-such-program"], 127, 6),
+    ];
+    for (command, expected, keys) in table {
+        let name = command.concat();
+        let words = [&["run", "--min-hold", "50s", &name, "--"], command].concat();
+        let ended = run(deployment.tool(&words));
+        assert_eq!(ended.code, Some(expected), "{command:?}: {}", ended.all());
+        assert!(
+            eventually(Duration::from_secs(5), || deployment.keys() == keys),
+            "{command:?}: {:?}",
+            deployment.servers[0].keys().unwrap()
+        );
+    }
+}
+
+#[test]
+fn the_command_inherits_what_run_has_inherited_and_no_other_descriptor() {
+    let deployment = Deployment::of(1);
+    let list = [
+        "sh",
+        "-c",
+        "for n in 3 4 5 6 7 8 9; do ! test -e /proc/$$/fd/$n || echo $n; done",
+    ];
+    let listed = |words: &[&str]| {
+        // Events go to a file: a reader of a pipe waits for all of its writers.
+        let mut shell = deployment.tool_at("sh", &["-c", "exec 8>/dev/null; exec \"$@\"", "sh"]);
+        shell.args(words).args(list);
+        let Ended { code, out, err } = run(shell);
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        out
+    };
+    let all = listed(&[]);
+    let tool = [env!("CARGO_BIN_EXE_quorumlock"), "run", "a", "--"];
+    assert!(all.contains("8\n"));
+    assert_eq!(listed(&tool), all);
+    let tool = [&tool[..2], &["--json-events", "8"], &tool[2..]].concat();
+    assert_eq!(listed(&tool), all.replace("8\n", ""));
+}
+
+#[test]
+fn events_on_standard_output_or_error_leave_both_to_the_command() {
+    let deployment = Deployment::of(1);
+    for descriptor in ["1", "2"] {
+        let words = ["run", "--json-events", descriptor, "a", "--", "sh", "-c"];
+        let script = "echo to output && echo to error >&2";
+        let Ended { code, out, err } = run(deployment.tool(&[&words[..], &[script]].concat()));
+        assert_eq!(code, Some(0), "{descriptor}: {out}{err}");
+        assert!(out.contains("to output\n") && err.contains("to error\n"));
+        let events = if descriptor == "1" { &out } else { &err };
+        assert!(events.contains("\"event\":\"started\""), "{events}");
+    }
+}
+
+#[test]
 fn the_command_finds_name_fence_and_end_and_no_nodes() {
     let deployment = Deployment::of(3);
     let environment = |words: &[&str]| {

@@ -1,10 +1,14 @@
 //! No output shows a password or a whole token, and the command does not find them in its
 //! environment.
 
-use super::deployment::{Ended, folder, run, tool};
+use super::deployment::{Ended, PRESENT, folder, run, tool, tool_at, wait};
+use crate::support::process::eventually;
 use crate::support::server::Server;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 const PASSWORD: &str = "hunter2";
 
@@ -114,6 +118,49 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
             assert!(!ended.all().contains("hunter"), "{}", ended.all());
         }
     }
+}
+
+#[test]
+fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program() {
+    let servers = servers();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("redis://default@{}", server.address()))
+        .collect();
+    let folder = folder();
+    let (program, log) = (folder.join("quorumlock"), folder.join("log"));
+    fs::copy(PRESENT, &program).unwrap();
+    let print = format!("echo asked >> {}; echo {PASSWORD}", log.display());
+    let words = [
+        "run",
+        "--password-command",
+        &print,
+        "a",
+        "--",
+        "sleep",
+        "99",
+    ];
+    let mut running = tool_at(&program, &words);
+    running.env("QUORUMLOCK_NODES", urls.join(","));
+    let running = running.spawn().unwrap();
+    let asked = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    let holds = |server: &Server| server.keys().is_ok_and(|keys| keys == ["a"]);
+    let soon = Duration::from_secs(10);
+    assert!(eventually(soon, || servers.iter().all(holds)));
+    fs::remove_file(&program).unwrap();
+    let before = asked();
+    for server in &servers {
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal"])
+            .unwrap();
+    }
+    assert!(
+        eventually(soon, || asked() >= before + servers.len()),
+        "asked {} times, and {before} before",
+        asked()
+    );
+    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(wait(running).code, Some(143));
 }
 
 #[test]

@@ -5,11 +5,12 @@
 //! continue, or kills it. A process that waits at this gate has not become the command yet, so a
 //! signal or a loss that is found there starts nothing.
 
+use super::not_started::Teller;
 use super::signals;
 use crate::exit::Exit;
 use crate::report;
 use nix::sys::signal::SigSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -17,8 +18,8 @@ use std::process::Command;
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, a descriptor to close or `-`, the program, its arguments. Comes
-/// back only to end.
+/// Becomes the command: `parent`, the descriptor of a [`Teller`], one to close or `-`, the program,
+/// its arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
         words
@@ -26,6 +27,7 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
             .and_then(|word| word.to_str()?.parse::<i32>().ok())
     };
     let parent = number();
+    let teller = number().map(Teller::of);
     let descriptor = number();
     let Some(program) = words.next() else {
         return Exit::USAGE;
@@ -33,11 +35,24 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     if let Some(descriptor) = descriptor {
         let _ = nix::unistd::close(descriptor);
     }
+    let exit = become_command(parent, &program, words);
+    if let Some(teller) = teller {
+        teller.tell();
+    }
+    exit
+}
+
+/// Executes the program, when the gate opens. Comes back only if it cannot.
+fn become_command(
+    parent: Option<i32>,
+    program: &OsStr,
+    arguments: impl Iterator<Item = OsString>,
+) -> Exit {
     if let Err(error) = signals::unblock().and_then(|()| wait_at_gate(parent)) {
         report::complain(&format!("cannot tie the command to this program: {error}"));
         return Exit::SYSTEM;
     }
-    let error = Command::new(&program).args(words).exec();
+    let error = Command::new(program).args(arguments).exec();
     report::complain(&format!(
         "cannot run {}: {error}",
         program.to_string_lossy()
@@ -47,6 +62,18 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     } else {
         Exit::NOT_EXECUTABLE
     }
+}
+
+/// This program, to be started once more. The link leads to the file that was started, also after
+/// an update of the package.
+pub(crate) fn this_program() -> io::Result<Command> {
+    let mut program = if cfg!(target_os = "linux") {
+        Command::new("/proc/self/exe")
+    } else {
+        Command::new(std::env::current_exe()?)
+    };
+    program.arg0("quorumlock");
+    Ok(program)
 }
 
 /// The word that makes this program the shell of a command, with all signals unblocked: a thread of

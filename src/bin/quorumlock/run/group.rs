@@ -8,14 +8,15 @@
 //!    (`PR_SET_CHILD_SUBREAPER`). So it is known whether the group is empty, without a look at
 //!    other processes.
 
-use super::exec_step::EXEC_STEP;
+use super::exec_step::{EXEC_STEP, this_program};
 use crate::exit::{Exit, Failure};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsString;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(super) struct Launch<'a> {
     pub(super) has_own_group: bool,
     /// A descriptor that it does not inherit.
     pub(super) closed: Option<u32>,
+    /// Where the step writes that it cannot become the command. That does not inherit it.
+    pub(super) not_started: BorrowedFd<'a>,
 }
 
 /// The command and what it has started.
@@ -47,13 +50,13 @@ impl Group {
     /// Starts the process, which waits at the gate.
     pub(super) fn start(launch: &Launch<'_>) -> Result<Group, Failure> {
         adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
-        let mut step = Command::new(own_path()?);
+        let mut step = this_program().map_err(Failure::system("find this program"))?;
         let closed = launch
             .closed
             .map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
-        step.arg0("quorumlock")
-            .arg(EXEC_STEP)
+        step.arg(EXEC_STEP)
             .arg(std::process::id().to_string())
+            .arg(launch.not_started.as_raw_fd().to_string())
             .arg(closed)
             .args(launch.command);
         for name in launch.without {
@@ -144,17 +147,6 @@ impl Group {
     }
 }
 
-/// The path of this program. The link leads to the file that was started, also after an update of
-/// the package.
-fn own_path() -> Result<OsString, Failure> {
-    if cfg!(target_os = "linux") {
-        return Ok("/proc/self/exe".into());
-    }
-    Ok(std::env::current_exe()
-        .map_err(Failure::system("find this program"))?
-        .into())
-}
-
 #[cfg(target_os = "linux")]
 mod system {
     use nix::sys::prctl;
@@ -238,6 +230,7 @@ use system::{adopt_orphans, has_children_in, is_stopped, reap_ended};
 mod tests {
     use super::*;
     use nix::sys::wait::waitpid;
+    use std::process::Command;
 
     #[test]
     fn a_child_that_is_no_child_any_more_has_ended() {

@@ -6,8 +6,8 @@
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does:
 //!    [`supervise`].
-//! 6. The locks are released, or left for `--min-hold`, and the exit code reports what happened:
-//!    [`Held`].
+//! 6. The locks are released, or left for `--min-hold` if the command was started, and the exit
+//!    code reports what happened: [`Held`], [`not_started`].
 //!
 //! None of these steps waits for a reader of what this program writes: [`output`].
 
@@ -15,13 +15,14 @@ mod acquire;
 mod events;
 mod exec_step;
 mod group;
+mod not_started;
 mod options;
 mod output;
 mod signals;
 mod supervise;
 mod suspend;
 
-pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step};
+pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step, this_program};
 pub(crate) use options::Options;
 
 use crate::deployment::Deployment;
@@ -31,12 +32,17 @@ use crate::report;
 use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
+use not_started::NotStarted;
 use quorumlock::MutexGuard;
 use quorumlock::kind::Any;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
+
+/// The last of the descriptors that every program expects to be open: standard error.
+const LAST_STANDARD: u32 = 2;
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
@@ -88,6 +94,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     } = *job;
     let loss = loss_pipe(&held)?;
     let shares_group = options.foreground || std::io::stdin().is_terminal();
+    let (not_started, inherited) = NotStarted::pipe().map_err(Failure::system("make a pipe"))?;
     let group = Group::start(&Launch {
         command: &options.words(),
         variables: variables(options, &held),
@@ -98,8 +105,12 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
             &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"]
         },
         has_own_group: !shares_group,
-        closed: options.json_events,
+        closed: options
+            .json_events
+            .filter(|&descriptor| descriptor > LAST_STANDARD),
+        not_started: inherited.as_fd(),
     })?;
+    drop(inherited);
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
     if let Some(signal) = arrived(signals) {
@@ -124,6 +135,9 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         shares_group,
     };
     let Outcome { exit, loss } = supervisor.run();
+    let was_started = !not_started.is_told();
+    // A loss does not matter to what has not run.
+    let loss = loss.filter(|_| was_started);
     let about = Object::new()
         .raw("exit", exit.number())
         .raw("lost", loss.is_some());
@@ -132,6 +146,10 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         about.raw("left_us", held.remaining().as_micros()),
         "the command has ended",
     );
+    if !was_started {
+        drop(held);
+        return Ok(exit);
+    }
     let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {
