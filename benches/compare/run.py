@@ -192,9 +192,9 @@ def build():
 def versions(clients):
     """What is measured, with its version."""
     names = dict.fromkeys(clients, "")
-    lock = HERE / "rust/Cargo.lock"
     if "rslock" in clients:
-        names["rslock"] = re.search(r'name = "rslock"\nversion = "(.*)"', lock.read_text()).group(1)
+        manifest = (HERE / "rust/Cargo.toml").read_text()
+        names["rslock"] = re.search(r'rslock = { version = "=([^"]+)"', manifest).group(1)
     if "redsync" in clients:
         names["redsync"] = re.search(r"redsync/v4 v(\S+)", (HERE / "go/go.mod").read_text()).group(1)
     if "redis-py" in clients:
