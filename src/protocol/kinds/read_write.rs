@@ -49,10 +49,10 @@
 //! 6. A node that has lost its entries does not vote until the leases that it knew have ended (rule
 //!    7.4).
 //!
-//! `tests/models/shared` searches all states of two readers and two writers on three nodes, and
-//! finds a trace against each weaker rule: one time to live for all readers, a node that ignores
-//! readers or a writer, an extension of what has ended or of what was downgraded, and votes after a
-//! loss.
+//! `tests/proofs/readers_writers.smt2` proves points 3 and 4 of any number of clients, and has a
+//! trace against each weaker rule: a node that ignores readers or a writer, an extension that
+//! shortens an entry, sets again what has ended or makes a reader a writer, and a release of
+//! another's entry. `exclusion.smt2` proves points 1 and 2, `wait.smt2` point 6.
 //!
 //! # Why the numbers of writers grow
 //!

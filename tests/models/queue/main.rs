@@ -14,7 +14,7 @@
 //! | progress: when nothing fails any more, every call that waits wins, whichever nodes are left | every settled state |
 //! | no stall: in a quiet state no call waits that would be granted | all kinds, N = 1; mutex, read-write, N = 3 |
 //! | no garbage: no entry stays whose call has ended | every settled state |
-//! | exclusion, of readers and writers too | wherever a call wins; `shared` and `fences` for leases |
+//! | exclusion, of readers and writers too | wherever a call wins; `fences` and `tests/proofs` for leases |
 //! | no message is lost between two waits, no interrupt is slept through | `waiting`, with the library's driver |
 //!
 //! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the

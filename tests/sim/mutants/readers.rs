@@ -3,7 +3,8 @@
 //!
 //! Not in the table: an extension of a writer that arrives after its downgrade and makes the reader
 //! a writer again. It takes a connection that is given up with the extension under way; 6000 seeds
-//! do not find it. The search in `tests/models/shared` does.
+//! do not find it. `tests/it/read_write/downgrades.rs` does, on a real server, and the proof in
+//! `tests/proofs/readers_writers.smt2` has the trace.
 
 use super::Mutant;
 
