@@ -9,7 +9,6 @@
 // Each target uses one of the bodies.
 #![allow(dead_code)]
 
-pub(crate) mod acquire;
 pub(crate) mod decoder;
 pub(crate) mod endpoint;
 pub(crate) mod lease;

@@ -19,11 +19,6 @@ const INPUTS: usize = 4_000;
 const LONGEST: usize = 1024;
 
 #[test]
-fn calls_that_want_the_lock_hold() {
-    exercise("acquire", bodies::acquire::run);
-}
-
-#[test]
 fn the_decoder_holds() {
     exercise("decoder", bodies::decoder::run);
 }

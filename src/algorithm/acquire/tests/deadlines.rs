@@ -228,16 +228,47 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
 
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
-    let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let mut machine = Acquire::new(
-        AcquireConfig {
+    for (millis, nanos) in [(10, 7_900_000), (3, 970_000)] {
+        let ttl = Ttl::new(Duration::from_millis(millis), 0.01, MAX_TTL).unwrap();
+        let config = AcquireConfig {
             ttl,
             ..acquire(WaitLimit::Once).config
-        },
-        at(0),
-    );
-    assert_eq!(
-        machine.attempt_deadline(at(0), false),
-        Timestamp::from_nanos(7_900_000)
-    );
+        };
+        let mut machine = Acquire::new(config, at(0));
+        assert_eq!(
+            machine.attempt_deadline(at(0), false),
+            Timestamp::from_nanos(nanos)
+        );
+    }
+}
+
+/// Nothing overflows where the clocks end, and no lease is won that could not end.
+#[test]
+fn at_the_end_of_the_clocks_all_times_are_their_last_one() {
+    let end = Readings {
+        steady: Timestamp::NEVER,
+        lease: LeaseTime::NEVER,
+    };
+    let long = WaitLimit::WhileAvailable(Duration::from_secs(3));
+    for (wait_limit, row, expected) in [
+        (WaitLimit::Once, "ggg", Output::Done(Verdict::TooLate)),
+        (WaitLimit::Once, "rrr", Output::Done(Verdict::Held)),
+        (long, "rrr", Output::Wait(end.steady)),
+        (
+            WaitLimit::Until(end.steady),
+            "xxx",
+            Output::Done(Verdict::Unavailable),
+        ),
+    ] {
+        let mut machine = Acquire::new(acquire(wait_limit).config, end.steady);
+        assert_eq!(machine.poll(), Output::Attempt);
+        assert_eq!(machine.attempt_deadline(end.steady, true), end.steady);
+        let (tally, reached) = tally(row);
+        machine.attempted(end, &tally, reached, end, u64::MAX);
+        let mut output = machine.poll();
+        while let Output::Undo(_) = output {
+            output = machine.poll();
+        }
+        assert_eq!(output, expected, "{row}");
+    }
 }
