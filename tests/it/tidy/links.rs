@@ -51,10 +51,24 @@ fn every_link_and_path_of_a_page_leads_somewhere() {
     }
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
     assert!(pages.len() > 6, "pages are no longer found");
+    let texts: Vec<String> = pages
+        .iter()
+        .map(|page| fs::read_to_string(page).unwrap())
+        .collect();
+    let targets: Vec<&str> = texts.iter().flat_map(|text| links(text)).collect();
+    let count = |is: &dyn Fn(&str) -> bool| targets.iter().filter(|target| is(target)).count();
+    assert!(
+        count(&|to| to.starts_with(MANUAL)) > 5
+            && count(&|to| to.starts_with(FILES)) > 1
+            && count(&|to| to.contains(".md")) > 30
+            && texts.iter().flat_map(|text| paths(text)).count() > 100,
+        "no longer recognised: {targets:?}"
+    );
     none(
         pages
             .iter()
-            .flat_map(|page| findings(root, page, &fs::read_to_string(page).unwrap()))
+            .zip(&texts)
+            .flat_map(|(page, text)| findings(root, page, text))
             .collect(),
     );
 }
@@ -123,12 +137,7 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
     let mut findings: Vec<String> = lost
         .map(|target| format!("{name}: {target} leads nowhere"))
         .collect();
-    let paths = text
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|path| TOP.iter().any(|top| path.starts_with(top)));
-    let gone = paths.filter(|path| !path.contains([' ', '*', '<']) && !root.join(path).exists());
+    let gone = paths(text).filter(|path| !root.join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
     // rustdoc shows the manual too: a link to another page has a definition there, which
     // `src/docs/mod.rs` replaces.
@@ -148,6 +157,14 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
             .map(|target| format!("{name}: {target} leads nowhere on the page of the package")),
     );
     findings
+}
+
+/// The paths in backticks.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .filter(|path| TOP.iter().any(|top| path.starts_with(top)))
+        .filter(|path| !path.contains([' ', '*', '<']))
 }
 
 /// The paths that comments name and that do not exist.
@@ -278,60 +295,4 @@ fn slug(heading: &str) -> String {
             }
         })
         .collect()
-}
-
-#[test]
-fn a_link_that_leads_nowhere_is_found() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = |text: &str| findings(root, &root.join("src/docs/made-up.md"), text).join("; ");
-    let sound = "# A `b` heading, so!\n[a](#a-b-heading-so) [c](https://x.y) `src/lib.rs` \
-                 `tests/it` [e](crate::Mutex)\n\n[b]: rules.md#2-the-attempt\n[d]: ../../README.md\n[f]: rules.md";
-    assert_eq!(found(sound), "");
-    for text in [
-        "[a](#heading)",
-        "[a](rules.md)",
-        "[a]\n\n[a]: absent.md",
-        "[a]\n\n[a]: rules.md#absent",
-        "see `src/absent.rs`",
-    ] {
-        assert!(found(text).contains("made-up.md: "), "{text}");
-    }
-    let of_the_top = findings(
-        root,
-        &root.join("made-up.md"),
-        "[a](src/docs/rules.md#2-the-attempt)",
-    );
-    assert_eq!(of_the_top.join("; "), "", "rustdoc shows no other page");
-    let of_package = |target: &str| {
-        let text = format!("# A\n[a]({target}) [b](#a)");
-        findings(root, &root.join("README.md"), &text).len()
-    };
-    let url = |top: &str, rest: &str| of_package(&[top, rest].concat());
-    assert_eq!(
-        url(MANUAL, "rules/#2-the-attempt") + url(FILES, "src/lib.rs"),
-        0
-    );
-    assert_eq!(of_package("src/docs/rules.md"), 1);
-    assert_eq!(url(MANUAL, "rules/#absent") + url(MANUAL, "absent/"), 2);
-    assert_eq!(url(FILES, "src/absent.rs") + url(FILES, "tests/run"), 2);
-}
-
-#[test]
-fn a_path_in_a_comment_that_leads_nowhere_is_found() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sound = "//! See `src/lib.rs`, (tests/it/main.rs) and src/docs/rules.md.\nlet path = \"src/absent.rs\";\n\
-                 // `net/link.rs`, https://host/src/absent.rs";
-    assert_eq!(gone(root, "a.rs", sound), [""; 0]);
-    for text in [
-        "//! As tests/it/absent.rs says.",
-        "    /// `docs/rules.md`",
-        "    // src/docs/absent.txt.",
-    ] {
-        assert!(
-            gone(root, "a.rs", text)
-                .join("; ")
-                .starts_with("a.rs: names "),
-            "{text}"
-        );
-    }
 }

@@ -65,18 +65,3 @@ fn the_paths_of_an_attempt_a_wait_and_a_release_are_as_listed() {
             .collect(),
     );
 }
-
-#[test]
-fn a_planted_step_is_found() {
-    let table = "//! | | What | Function | File |\n//! |---|---|---|---|\n\
-                 //! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
-    let listed = steps(table);
-    assert_eq!(listed, [("A::go".to_owned(), "a.rs".to_owned())]);
-    assert!(findings(&listed, |_| Some("pub fn go(&self) {}".into())).is_empty());
-    assert!(findings(&listed, |_| Some("pub fn went(&self) {}".into()))[0].contains("A::go"));
-    assert!(findings(&listed, |_| None)[0].contains("a.rs"));
-    let long: Vec<_> = (0..MOST_FILES)
-        .map(|file| ("A::go".to_owned(), file.to_string()))
-        .collect();
-    assert!(findings(&long, |_| Some("fn go()".into()))[0].contains("20 files"));
-}

@@ -6,7 +6,7 @@
 //! function of Rust or Lua, or of a command that a script calls. Whether the function does what
 //! the step is, `tests/proofs/main.rs` finds out.
 
-use super::{files, none, tells_apart};
+use super::{files, none};
 use std::fs;
 use std::path::Path;
 
@@ -64,33 +64,4 @@ fn has_function(code: &str, name: &str) -> bool {
         format!("redis.pcall('{name}'"),
     ];
     forms.iter().any(|form| code.contains(form))
-}
-
-#[test]
-fn a_step_that_names_no_code_is_found() {
-    let read = |file: &str| match file {
-        "a.rs" => Some("pub fn grant(&self) {}".to_owned()),
-        "a.lua" => Some("local function wake()\nredis.pcall('DEL', key)".to_owned()),
-        _ => None,
-    };
-    let found = |comment: &str| {
-        let text =
-            format!("\n{comment}\n(define-fun takes ((s Node)) Bool true)\n(echo \"takes:\")\n");
-        findings("p.smt2", &text, read).len()
-    };
-    let sound = [
-        "; code: a.rs grant",
-        "; It is taken.\n; code: a.lua wake\n; code: a.lua DEL",
-        "; environment: the clock",
-    ];
-    let wrong = [
-        "",
-        "; It is taken.",
-        "; code: a.rs grants",
-        "; code: b.rs grant",
-        "; code: a.rs",
-        "; code: a.rs grant\n",
-        "; code: a.rs grant\n; code: a.lua GET",
-    ];
-    tells_apart(found, &sound, &wrong);
 }
