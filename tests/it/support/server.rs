@@ -32,7 +32,7 @@ mod process;
 
 pub use answer::Answer;
 #[allow(unused_imports)]
-pub use binary::{binaries, choose_binary, find_binary, free_port};
+pub use binary::{binaries, find_binary, free_port};
 
 use answer::{ask, malformed};
 use nix::sys::signal::{self, Signal};

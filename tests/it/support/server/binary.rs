@@ -1,6 +1,5 @@
 //! Which programs and which ports servers run on.
 
-use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -15,7 +14,32 @@ const HIGHEST_PORT: u16 = 55_535;
 /// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on
 /// the PATH.
 pub fn find_binary() -> io::Result<PathBuf> {
-    choose_binary(std::env::var_os(BINARY_VARIABLE), std::env::var_os("PATH"))
+    if let Some(binary) = std::env::var_os(BINARY_VARIABLE).map(PathBuf::from) {
+        let problem = || {
+            missing(format!(
+                "{BINARY_VARIABLE} names {}, which is not a file",
+                binary.display()
+            ))
+        };
+        return if binary.is_file() {
+            Ok(binary)
+        } else {
+            Err(problem())
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for name in ["redis-server", "valkey-server"] {
+        if let Some(binary) = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())
+        {
+            return Ok(binary);
+        }
+    }
+    Err(missing(format!(
+        "neither redis-server nor valkey-server is on the PATH: install one (Debian, Ubuntu: `apt-get install \
+         redis-server`; macOS: `brew install redis`), or set {BINARY_VARIABLE} to the path of one"
+    )))
 }
 
 /// Every server to test with: the usual one, then those of `QUORUMLOCK_SERVERS`.
@@ -32,36 +56,6 @@ pub fn binaries() -> io::Result<Vec<PathBuf>> {
         all.push(path);
     }
     Ok(all)
-}
-
-/// [`find_binary`] for a given environment.
-pub fn choose_binary(named: Option<OsString>, path: Option<OsString>) -> io::Result<PathBuf> {
-    if let Some(binary) = named.map(PathBuf::from) {
-        let problem = || {
-            missing(format!(
-                "{BINARY_VARIABLE} names {}, which is not a file",
-                binary.display()
-            ))
-        };
-        return if binary.is_file() {
-            Ok(binary)
-        } else {
-            Err(problem())
-        };
-    }
-    let path = path.unwrap_or_default();
-    for name in ["redis-server", "valkey-server"] {
-        if let Some(binary) = std::env::split_paths(&path)
-            .map(|folder| folder.join(name))
-            .find(|file| file.is_file())
-        {
-            return Ok(binary);
-        }
-    }
-    Err(missing(format!(
-        "neither redis-server nor valkey-server is on the PATH: install one (Debian, Ubuntu: `apt-get install \
-         redis-server`; macOS: `brew install redis`), or set {BINARY_VARIABLE} to the path of one"
-    )))
 }
 
 fn missing(message: String) -> io::Error {
