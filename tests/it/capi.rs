@@ -11,5 +11,4 @@ pub(crate) mod library;
 mod nulls;
 pub(crate) mod programs;
 mod ratio;
-mod threads;
 mod wrappers;
