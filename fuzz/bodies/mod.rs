@@ -12,6 +12,7 @@
 pub(crate) mod decoder;
 pub(crate) mod endpoint;
 pub(crate) mod lease;
+pub(crate) mod renewal;
 pub(crate) mod round_trip;
 pub(crate) mod server;
 pub(crate) mod session;

@@ -34,6 +34,11 @@ fn leases_as_text_hold() {
 }
 
 #[test]
+fn schedules_of_extensions_hold() {
+    exercise("renewal", bodies::renewal::run);
+}
+
+#[test]
 fn round_trips_hold() {
     exercise("round_trip", bodies::round_trip::run);
 }

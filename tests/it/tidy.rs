@@ -127,7 +127,6 @@ fn every_dependency_has_its_reason() {
         "examples/opentelemetry",
         "fuzz",
         "tests/models",
-        "tests/properties",
         "tests/sim",
         "tests/stale_writers",
         "tests/tokio",

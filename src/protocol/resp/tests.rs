@@ -1,4 +1,4 @@
-//! Tests of the RESP2 codec: tables of bytes, cut at every byte. `tests/properties` has any bytes.
+//! Tests of the RESP2 codec: tables of bytes, cut at every byte. `fuzz/bodies` has any bytes.
 
 use super::*;
 

@@ -7,7 +7,7 @@
 //! - `lib::name` is a test function anywhere below `src/`;
 //! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one
 //!   in `tests/sim/recovery.rs`;
-//! - `properties::resp::name` and `models::relay::name` likewise;
+//! - `models::relay::name` likewise;
 //! - `it::waiting`, or `sim` alone, is a whole file or folder of tests.
 
 use super::{files, none};
