@@ -4,7 +4,6 @@
 mod asking;
 mod losses;
 mod many;
-mod messages;
 
 use crate::clients::{
     LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take,

@@ -11,10 +11,6 @@
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
-mod messages;
-
-pub(crate) use messages::Disturbance;
-
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,16 +117,6 @@ impl Proxy {
         self.shared.state().delay = round_trip / 2;
     }
 
-    /// Disturbs what subscribers receive from now on, on connections old and new, and nothing else.
-    pub(crate) fn disturb_messages(&self, disturbance: Disturbance) {
-        self.shared.state().disturbance = Some(disturbance);
-    }
-
-    /// How many messages were disturbed.
-    pub(crate) fn disturbed(&self) -> usize {
-        self.shared.state().disturbed
-    }
-
     /// Lets this direction go on at full speed, beginning with what was held back.
     pub(crate) fn flow(&self, direction: Direction) {
         let mut state = self.shared.state();
@@ -216,8 +202,6 @@ struct State {
     connections: Vec<Connection>,
     /// How long bytes are on the way, each way.
     delay: Duration,
-    disturbance: Option<Disturbance>,
-    disturbed: usize,
     refuses: bool,
     /// The port that new connections lead to.
     server: u16,
@@ -253,8 +237,6 @@ struct Wire {
     server: TcpStream,
     ending: Mutex<Option<Ending>>,
     is_lost: AtomicBool,
-    /// Held while a late message is written.
-    writing: Mutex<()>,
 }
 
 impl State {
@@ -387,7 +369,6 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             server,
             ending: Mutex::new(None),
             is_lost: AtomicBool::new(false),
-            writing: Mutex::default(),
         });
         // Until the connection is known, its pumps pass nothing: a disturbance reaches all that
         // have passed anything.
@@ -414,7 +395,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn pump(wire: &Arc<Wire>, direction: Direction, shared: &Shared) {
+fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let mut buffer = [0; 16 * 1024];
     loop {
@@ -429,12 +410,10 @@ fn pump(wire: &Arc<Wire>, direction: Direction, shared: &Shared) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return wire.end(Ending::Reset),
         };
-        let undisturbed = messages::take_out(wire, direction, &buffer[..filled], shared);
-        let bytes = undisturbed.as_deref().unwrap_or(&buffer[..filled]);
         let mut rest = if wire.is_lost.load(Ordering::Relaxed) {
             &[]
         } else {
-            bytes
+            &buffer[..filled]
         };
         while !rest.is_empty() {
             let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else {
