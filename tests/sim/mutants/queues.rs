@@ -40,8 +40,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a message for a call that has ended is ignored",
         file: "engine/wait_registry.rs",
         edits: &[(
-            "            Some(Call::Holding(_)) | None => Reaction::Leave,",
-            "            Some(Call::Holding(_)) | None => Reaction::None,",
+            "        } else {\n            Reaction::Leave\n",
+            "        } else {\n            Reaction::None\n",
         )],
     },
     Mutant {
