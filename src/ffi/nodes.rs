@@ -120,43 +120,39 @@ frees! { quorumlock_nodes_free(NodeList); }
 
 parts! { Borrowed<NodeList>:
     quorumlock_nodes_count() -> usize = |nodes| nodes.0.len();
-    quorumlock_nodes_state(index: usize) -> NodeStateNumber =
-        |nodes| nodes.of(index, NodeEntry::state);
-    quorumlock_nodes_message(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.message));
-    quorumlock_nodes_address(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(node.status.address()));
-    quorumlock_nodes_state_age_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.status.state_age()));
-    quorumlock_nodes_quarantine_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.quarantine()));
-    quorumlock_nodes_counted_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.status.counted_for().unwrap_or_default()));
-    quorumlock_nodes_is_connected(index: usize) -> c_int =
-        |nodes| nodes.of(index, |node| node.status.is_connected().into());
-    quorumlock_nodes_is_durable(index: usize) -> c_int =
-        |nodes| nodes.of(index, |node| node.status.is_durable().into());
-    quorumlock_nodes_server(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.server));
-    quorumlock_nodes_run_id(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.run_id));
-    quorumlock_nodes_role(index: usize) -> RoleNumber = |nodes| nodes.of(index, NodeEntry::role);
-    quorumlock_nodes_eviction(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(node.status.eviction().unwrap_or_default()));
-    quorumlock_nodes_last_fault(index: usize) -> View<FaultObject> =
-        |nodes| nodes.of(index, |node| View::of(node.last_fault.as_ref()));
-    quorumlock_nodes_latency_count(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| node.status.latency().count);
-    quorumlock_nodes_latency_p50_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().p50));
-    quorumlock_nodes_latency_p99_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().p99));
-    quorumlock_nodes_latency_max_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().max));
-    quorumlock_nodes_fault_kinds(index: usize) -> usize =
-        |nodes| nodes.of(index, |node| node.faults.len());
-    quorumlock_nodes_fault(index: usize, kind: usize) -> View<FaultObject> =
-        |nodes| nodes.of(index, |node| View::of(node.faults.get(kind).map(|(fault, _)| fault)));
-    quorumlock_nodes_fault_count(index: usize, kind: usize) -> u64 =
-        |nodes| nodes.of(index, |node| node.faults.get(kind).map_or(0, |&(_, count)| count));
+}
+
+/// Parts of the node with this index.
+macro_rules! node_parts {
+    ($($name:ident($($kind:ident)?) -> $part:ty = $read:expr;)*) => {
+        parts! { Borrowed<NodeList>: $(
+            $name(index: usize $(, $kind: usize)?) -> $part = |nodes| nodes.of(index, $read);
+        )* }
+    };
+}
+
+node_parts! {
+    quorumlock_nodes_state() -> NodeStateNumber = NodeEntry::state;
+    quorumlock_nodes_message() -> Str = |node| Str::of(&node.message);
+    quorumlock_nodes_address() -> Str = |node| Str::of(node.status.address());
+    quorumlock_nodes_state_age_ms() -> u64 = |node| millis(node.status.state_age());
+    quorumlock_nodes_quarantine_ms() -> u64 = |node| millis(node.quarantine());
+    quorumlock_nodes_counted_ms() -> u64 =
+        |node| millis(node.status.counted_for().unwrap_or_default());
+    quorumlock_nodes_is_connected() -> c_int = |node| node.status.is_connected().into();
+    quorumlock_nodes_is_durable() -> c_int = |node| node.status.is_durable().into();
+    quorumlock_nodes_server() -> Str = |node| Str::of(&node.server);
+    quorumlock_nodes_run_id() -> Str = |node| Str::of(&node.run_id);
+    quorumlock_nodes_role() -> RoleNumber = NodeEntry::role;
+    quorumlock_nodes_eviction() -> Str = |node| Str::of(node.status.eviction().unwrap_or_default());
+    quorumlock_nodes_last_fault() -> View<FaultObject> = |node| View::of(node.last_fault.as_ref());
+    quorumlock_nodes_latency_count() -> u64 = |node| node.status.latency().count;
+    quorumlock_nodes_latency_p50_us() -> u64 = |node| micros(node.status.latency().p50);
+    quorumlock_nodes_latency_p99_us() -> u64 = |node| micros(node.status.latency().p99);
+    quorumlock_nodes_latency_max_us() -> u64 = |node| micros(node.status.latency().max);
+    quorumlock_nodes_fault_kinds() -> usize = |node| node.faults.len();
+    quorumlock_nodes_fault(kind) -> View<FaultObject> =
+        |node| View::of(node.faults.get(kind).map(|(fault, _)| fault));
+    quorumlock_nodes_fault_count(kind) -> u64 =
+        |node| node.faults.get(kind).map_or(0, |&(_, count)| count);
 }
