@@ -66,17 +66,18 @@ impl fmt::Display for Fault {
 }
 
 /// How far a node had come when it failed.
+// C has the same numbers: they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
     /// Looking up its host name.
-    Resolve,
+    Resolve = 1,
     /// Opening the connection.
-    Connect,
+    Connect = 2,
     /// Logging in and learning what kind of server it is.
-    Handshake,
+    Handshake = 3,
     /// Waiting for the answer to a command.
-    Reply,
+    Reply = 4,
 }
 
 impl fmt::Display for Phase {

@@ -4,37 +4,16 @@
 //! goes behind the others of its hundred: below 100 are answers, from 100 failures for a reason
 //! outside the call, from 200 calls that make no sense.
 
-/// Numbers that C knows by names. The first one is what there is without any.
-macro_rules! numbers {
-    ($(#[$doc:meta])* $name:ident { $($number:ident = $value:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(C)]
-        pub(super) enum $name { $($number = $value),* }
-
-        #[allow(dead_code, reason = "the test of the header reads all numbers")]
-        impl $name {
-            pub(super) const ALL: &[$name] = &[$($name::$number),*];
-        }
-
-        impl Default for $name {
-            fn default() -> $name {
-                $name::ALL[0]
-            }
-        }
-    };
-}
-
-pub(super) use numbers;
-
+/// `quorumlock_result`, and what each means.
 macro_rules! codes {
     ($($code:ident = $number:literal, $text:literal;)*) => {
-        numbers! {
-            /// `quorumlock_result`.
-            Code { $($code = $number,)* }
-        }
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(C)]
+        pub(super) enum Code { $($code = $number),* }
 
         impl Code {
+            pub(super) const ALL: &[Code] = &[$(Code::$code),*];
+
             pub(super) fn text(self) -> &'static str {
                 match self { $(Code::$code => $text),* }
             }

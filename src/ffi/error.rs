@@ -1,9 +1,8 @@
 //! The functions that read an error and its faults.
 
 use super::boundary::{call_or, frees, parts};
-use super::code::Code;
 use super::failure::Failure;
-use super::fault::{CauseNumber, FaultObject, PhaseNumber};
+use super::fault::FaultObject;
 use super::handle::{Borrowed, View};
 use super::text::Str;
 use std::ffi::c_int;
@@ -11,7 +10,7 @@ use std::ffi::c_int;
 frees! { quorumlock_error_free(Failure); }
 
 parts! { Borrowed<Failure>:
-    quorumlock_error_result() -> Code = |error| error.code;
+    quorumlock_error_result() -> c_int = |error| error.code as c_int;
     quorumlock_error_message() -> Str = |error| Str::of(&error.message);
     quorumlock_error_is_permanent() -> c_int = |error| error.is_permanent.into();
     quorumlock_error_fault_count() -> usize = |error| error.faults.len();
@@ -21,12 +20,12 @@ parts! { Borrowed<Failure>:
 
 parts! { View<FaultObject>:
     quorumlock_fault_address() -> Str = |fault| Str::of(fault.fault.address());
-    quorumlock_fault_phase() -> PhaseNumber = |fault| fault.phase();
-    quorumlock_fault_cause() -> CauseNumber = |fault| fault.cause().0;
+    quorumlock_fault_phase() -> c_int = |fault| fault.fault.phase() as c_int;
+    quorumlock_fault_cause() -> c_int = |fault| fault.cause();
     quorumlock_fault_message() -> Str = |fault| Str::of(&fault.message);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_fault_number(fault: View<FaultObject>) -> i64 {
-    call_or(-1, || fault.get()?.cause().1)
+    call_or(-1, || Some(fault.get()?.number()))
 }

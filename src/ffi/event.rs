@@ -8,7 +8,8 @@ use super::fault::FaultObject;
 use super::handle::View;
 use super::text::Str;
 use super::times::{micros, millis};
-use crate::event::{Event, LossReason, Mismatch};
+use crate::event::Event::{self, *};
+use crate::event::{LossReason, Mismatch};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::slice::from_ref;
@@ -39,83 +40,83 @@ impl<'e> EventObject<'e> {
 /// `quorumlock_kind`. Numbers are never given to anything else.
 pub(super) fn kind(event: &Event) -> c_int {
     match event {
-        Event::Acquired { .. } => 1,
-        Event::AttemptLost { .. } => 2,
-        Event::Extended { .. } => 3,
-        Event::ExtensionFailed { .. } => 4,
-        Event::Lost {
+        Acquired { .. } => 1,
+        AttemptLost { .. } => 2,
+        Extended { .. } => 3,
+        ExtensionFailed { .. } => 4,
+        Lost {
             reason: LossReason::KeyGone,
             ..
         } => 5,
-        Event::Lost {
+        Lost {
             reason: LossReason::LeaseEnded,
             ..
         } => 6,
-        Event::NodeDown { .. } => 7,
-        Event::NodeUp { .. } => 8,
-        Event::ReleaseFailed { .. } => 9,
-        Event::Released {
+        NodeDown { .. } => 7,
+        NodeUp { .. } => 8,
+        ReleaseFailed { .. } => 9,
+        Released {
             outcome: ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_),
             ..
         } => 10,
-        Event::Released {
+        Released {
             outcome: ReleaseOutcome::Expired,
             ..
         } => 11,
-        Event::Repaired { .. } => 12,
-        Event::NodeMayEvict { .. } => 13,
-        Event::NodeQuarantined { .. } => 14,
-        Event::QuarantineEnded { .. } => 15,
-        Event::ReleaseNotificationsRefused {
+        Repaired { .. } => 12,
+        NodeMayEvict { .. } => 13,
+        NodeQuarantined { .. } => 14,
+        QuarantineEnded { .. } => 15,
+        ReleaseNotificationsRefused {
             is_publishing: true,
             ..
         } => 16,
-        Event::ReleaseNotificationsRefused {
+        ReleaseNotificationsRefused {
             is_publishing: false,
             ..
         } => 17,
-        Event::KeyWithoutExpiry { .. } => 18,
-        Event::EventsDropped { .. } => 19,
-        Event::NodeNotDurable { .. } => 20,
-        Event::Waiting { .. } => 21,
-        Event::GaveUp { .. } => 22,
-        Event::WaitingForItself { .. } => 23,
-        Event::NodeMismatched {
+        KeyWithoutExpiry { .. } => 18,
+        EventsDropped { .. } => 19,
+        NodeNotDurable { .. } => 20,
+        Waiting { .. } => 21,
+        GaveUp { .. } => 22,
+        WaitingForItself { .. } => 23,
+        NodeMismatched {
             mismatch: Mismatch::MaxTtl { .. },
             ..
         } => 24,
-        Event::NodeMismatched {
+        NodeMismatched {
             mismatch: Mismatch::Nodes { .. },
             ..
         } => 25,
-        Event::NodeMismatched {
+        NodeMismatched {
             mismatch: Mismatch::Rights,
             ..
         } => 26,
-        Event::CredentialsFailed { .. } => 27,
-        Event::NodeMoved { .. } => 28,
+        CredentialsFailed { .. } => 27,
+        NodeMoved { .. } => 28,
     }
 }
 
 fn causes(event: &Event) -> &[NodeFault] {
     match event {
-        Event::AttemptLost { causes, .. }
-        | Event::ExtensionFailed { causes, .. }
-        | Event::GaveUp { causes, .. }
-        | Event::ReleaseFailed { causes, .. } => causes,
-        Event::CredentialsFailed { fault, .. }
-        | Event::NodeDown { fault, .. }
-        | Event::ReleaseNotificationsRefused { fault, .. } => from_ref(fault),
+        AttemptLost { causes, .. }
+        | ExtensionFailed { causes, .. }
+        | GaveUp { causes, .. }
+        | ReleaseFailed { causes, .. } => causes,
+        CredentialsFailed { fault, .. }
+        | NodeDown { fault, .. }
+        | ReleaseNotificationsRefused { fault, .. } => from_ref(fault),
         _ => &[],
     }
 }
 
 fn addresses(event: &Event) -> Vec<&str> {
     match event {
-        Event::KeyWithoutExpiry { nodes, .. } | Event::Repaired { nodes, .. } => {
+        KeyWithoutExpiry { nodes, .. } | Repaired { nodes, .. } => {
             nodes.iter().map(|node| &**node).collect()
         }
-        Event::NodeMoved { node, master, .. } => vec![node, master],
+        NodeMoved { node, master, .. } => vec![node, master],
         _ => event.node().into_iter().collect(),
     }
 }
@@ -131,92 +132,52 @@ parts! { View<EventObject<'_>>:
         |of| addresses(of.event).get(index).map(|node| Str::of(node)).unwrap_or_default();
     quorumlock_event_fault_count() -> usize = |of| of.faults.len();
     quorumlock_event_fault(index: usize) -> View<FaultObject> = |of| View::of(of.faults.get(index));
-    quorumlock_event_waited_us() -> u64 = |of| match of.event {
-        Event::Acquired { waited, .. } | Event::GaveUp { waited, .. } => micros(*waited),
-        _ => 0,
+}
+
+/// Parts that are fields of some kinds of events.
+macro_rules! fields {
+    ($($name:ident -> $type:ty: $kinds:pat => $value:expr;)*) => {
+        parts! { View<EventObject<'_>>: $(
+            $name() -> $type = |of| match *of.event {
+                $kinds => $value,
+                _ => <$type>::default(),
+            };
+        )* }
     };
-    quorumlock_event_has_waited() -> c_int = |of| match of.event {
-        Event::Acquired { has_waited, .. } | Event::GaveUp { has_waited, .. } => {
-            (*has_waited).into()
-        }
-        _ => 0,
-    };
-    quorumlock_event_held_us() -> u64 = |of| match of.event {
-        Event::Lost { held, .. }
-        | Event::ReleaseFailed { held, .. }
-        | Event::Released { held, .. } => micros(*held),
-        _ => 0,
-    };
-    quorumlock_event_reason() -> c_int = |of| match of.event {
-        Event::GaveUp { reason, .. } => *reason as c_int,
-        _ => 0,
-    };
-    quorumlock_event_attempts() -> u32 = |of| match of.event {
-        Event::AttemptLost { attempt, .. } => *attempt,
-        Event::Acquired { attempts, .. } | Event::GaveUp { attempts, .. } => *attempts,
-        _ => 0,
-    };
-    quorumlock_event_round_trips() -> u32 = |of| match of.event {
-        Event::Acquired { round_trips, .. } => *round_trips,
-        _ => 0,
-    };
-    quorumlock_event_position() -> u32 = |of| match of.event {
-        Event::Acquired { position, .. } => position.unwrap_or_default(),
-        _ => 0,
-    };
-    quorumlock_event_told() -> u32 = |of| match of.event {
-        Event::Acquired { told, .. } => *told,
-        _ => 0,
-    };
-    quorumlock_event_unasked() -> u32 = |of| match of.event {
-        Event::Acquired { unasked, .. } => *unasked,
-        _ => 0,
-    };
-    quorumlock_event_challenges() -> u32 = |of| match of.event {
-        Event::Acquired { challenges, .. } => *challenges,
-        _ => 0,
-    };
-    quorumlock_event_granted() -> usize = |of| match of.event {
-        Event::AttemptLost { granted, .. } => *granted,
-        _ => 0,
-    };
-    quorumlock_event_refused() -> usize = |of| match of.event {
-        Event::AttemptLost { refused, .. } => *refused,
-        _ => 0,
-    };
-    quorumlock_event_nodes() -> usize = |of| match of.event {
-        Event::NodeMismatched { mismatch: Mismatch::Nodes { noted, .. }, .. } => *noted,
-        _ => 0,
-    };
-    quorumlock_event_ttl_ms() -> u64 = |of| match of.event {
-        Event::Extended { ttl, .. } => millis(*ttl),
-        Event::NodeMismatched { mismatch: Mismatch::MaxTtl { noted, .. }, .. } => millis(*noted),
-        _ => 0,
-    };
-    quorumlock_event_remaining_ms() -> u64 = |of| match of.event {
-        Event::ExtensionFailed { remaining, .. }
-        | Event::NodeQuarantined { remaining, .. }
-        | Event::WaitingForItself { remaining, .. } => millis(*remaining),
-        _ => 0,
-    };
-    quorumlock_event_policy() -> Str = |of| match of.event {
-        Event::NodeMayEvict { policy, .. } => Str::of(policy),
-        _ => Str::default(),
-    };
-    quorumlock_event_dropped() -> u64 = |of| match of.event {
-        Event::EventsDropped { count } => *count,
-        _ => 0,
-    };
-    quorumlock_event_is_automatic() -> c_int = |of| match of.event {
-        Event::Extended { is_automatic, .. } | Event::ExtensionFailed { is_automatic, .. } => {
-            (*is_automatic).into()
-        }
-        _ => 0,
-    };
-    quorumlock_event_is_freed() -> c_int = |of| match of.event {
-        Event::ReleaseFailed { is_dropped, .. } | Event::Released { is_dropped, .. } => {
-            (*is_dropped).into()
-        }
-        _ => 0,
-    };
+}
+
+fields! {
+    quorumlock_event_waited_us -> u64:
+        Acquired { waited, .. } | GaveUp { waited, .. } => micros(waited);
+    quorumlock_event_has_waited -> c_int:
+        Acquired { has_waited, .. } | GaveUp { has_waited, .. } => has_waited.into();
+    quorumlock_event_held_us -> u64:
+        Lost { held, .. } | ReleaseFailed { held, .. } | Released { held, .. } => micros(held);
+    quorumlock_event_reason -> c_int: GaveUp { reason, .. } => reason as c_int;
+    quorumlock_event_attempts -> u32:
+        AttemptLost { attempt: attempts, .. }
+        | Acquired { attempts, .. }
+        | GaveUp { attempts, .. } => attempts;
+    quorumlock_event_round_trips -> u32: Acquired { round_trips, .. } => round_trips;
+    quorumlock_event_position -> u32: Acquired { position, .. } => position.unwrap_or_default();
+    quorumlock_event_told -> u32: Acquired { told, .. } => told;
+    quorumlock_event_unasked -> u32: Acquired { unasked, .. } => unasked;
+    quorumlock_event_challenges -> u32: Acquired { challenges, .. } => challenges;
+    quorumlock_event_granted -> usize: AttemptLost { granted, .. } => granted;
+    quorumlock_event_refused -> usize: AttemptLost { refused, .. } => refused;
+    quorumlock_event_nodes -> usize:
+        NodeMismatched { mismatch: Mismatch::Nodes { noted, .. }, .. } => noted;
+    quorumlock_event_ttl_ms -> u64:
+        Extended { ttl: noted, .. }
+        | NodeMismatched { mismatch: Mismatch::MaxTtl { noted, .. }, .. } => millis(noted);
+    quorumlock_event_remaining_ms -> u64:
+        ExtensionFailed { remaining, .. }
+        | NodeQuarantined { remaining, .. }
+        | WaitingForItself { remaining, .. } => millis(remaining);
+    quorumlock_event_policy -> Str: NodeMayEvict { policy, .. } => Str::of(policy);
+    quorumlock_event_dropped -> u64: EventsDropped { count } => count;
+    quorumlock_event_is_automatic -> c_int:
+        Extended { is_automatic, .. } | ExtensionFailed { is_automatic, .. } => is_automatic.into();
+    quorumlock_event_is_freed -> c_int:
+        ReleaseFailed { is_dropped, .. } | Released { is_dropped, .. } => is_dropped.into();
 }

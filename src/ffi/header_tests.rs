@@ -1,12 +1,18 @@
 //! The header and the code agree: numbers, versions, and that the header omits nothing.
 
+use super::client::ClientHandle;
 use super::code::Code;
-use super::fault::{CauseNumber, CertificateNumber, PhaseNumber};
-use super::mutex::LockKind;
-use super::nodes::{NodeStateNumber, RoleNumber};
+use super::fault::FaultObject;
+use super::handle::new_handle;
+use super::nodes::{role_number, state_number};
 use crate::event::{GaveUpReason, Severity};
-use std::collections::BTreeMap;
+use crate::fault::Fault;
+use crate::{Cause, CredentialsError, NodeFault, NodeState, Phase, Redlock, ServerError, TlsError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{c_char, c_int, c_void};
 use std::fmt::Debug;
+use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 const HEADER: &str = include_str!("quorumlock.h");
 
@@ -101,19 +107,121 @@ fn functions() -> Vec<(&'static str, &'static str)> {
     functions
 }
 
+/// Every variant of an enum. A new one does not compile until it stands here.
+macro_rules! all {
+    ($type:ident: $($variant:ident $(($content:expr))? $({ $field:ident })?),*) => {{
+        let _complete = |value: $type| match value { $($type::$variant { .. } => ()),* };
+        [$($type::$variant $(($content))? $({ $field })?),*]
+    }};
+}
+
 /// The numbers of one enum as they are here, without the underscores of their names.
 fn here<N: Debug + Copy>(
     prefix: &str,
     numbers: &[N],
     number: impl Fn(N) -> i32,
 ) -> Vec<(String, i32)> {
-    let named = |&name: &N| {
-        (
-            format!("{prefix}{name:?}").to_ascii_uppercase(),
-            number(name),
-        )
+    let named = |&value: &N| {
+        let name = format!("{prefix}{value:?}").to_ascii_uppercase();
+        let end = name.find(['(', ' ']).unwrap_or(name.len());
+        (name[..end].to_owned(), number(value))
     };
     numbers.iter().map(named).collect()
+}
+
+/// A fault of this cause, as C reads it.
+fn fault(cause: Cause) -> FaultObject {
+    FaultObject::from(&NodeFault::new("a:1", Fault::new(Phase::Connect, cause)))
+}
+
+/// The causes of TLS, and what is wrong with a certificate.
+fn tls_errors() -> Vec<(String, i32)> {
+    let errors = all!(
+        TlsError: Alert(40), BadCertificate, CertificateExpired, CertificateNotYetValid,
+        CertificateVersion1, ClientCertificateRequired, Incompatible, Misbehaved, Required,
+        UnknownIssuer, WrongName
+    );
+    let named = |error| {
+        let fault = fault(Cause::Tls(error));
+        let certificate = match error {
+            TlsError::BadCertificate => "OTHER",
+            TlsError::CertificateExpired => "EXPIRED",
+            TlsError::CertificateNotYetValid => "NOTYETVALID",
+            TlsError::CertificateVersion1 => "VERSION1",
+            TlsError::UnknownIssuer => "UNKNOWNISSUER",
+            TlsError::WrongName => "WRONGNAME",
+            _ => return vec![("CAUSETLS".to_owned(), fault.cause())],
+        };
+        vec![
+            ("CAUSECERTIFICATE".to_owned(), fault.cause()),
+            (
+                format!("CERTIFICATE{certificate}"),
+                fault.number().try_into().unwrap(),
+            ),
+        ]
+    };
+    errors.into_iter().flat_map(named).collect()
+}
+
+unsafe extern "C" {
+    safe fn quorumlock_client_mutex(
+        client: *const c_void,
+        name: *const c_char,
+        name_length: usize,
+        kind: c_int,
+        mutex: *mut *const c_void,
+    ) -> c_int;
+    safe fn quorumlock_mutex_try_lock(
+        mutex: *const c_void,
+        guard: *mut *const c_void,
+        error: *mut *const c_void,
+    ) -> c_int;
+    safe fn quorumlock_guard_fencing_token(guard: *const c_void) -> u64;
+    safe fn quorumlock_guard_free(guard: *const c_void);
+    safe fn quorumlock_mutex_free(mutex: *const c_void);
+    safe fn quorumlock_client_free(client: *const c_void);
+}
+
+/// The kinds of locks, told apart by what the lock of each number does.
+fn lock_kinds() -> Vec<(String, i32)> {
+    let node = crate::embedded::EmbeddedNode::start().unwrap();
+    let redlock = Redlock::builder().node(node.url()).build().unwrap();
+    let redlock = || redlock.clone();
+    let client = new_handle(ClientHandle { redlock: redlock() }).cast();
+    let made = |kind| {
+        let mut mutex = null();
+        let code = quorumlock_client_mutex(client, c"a".as_ptr(), 1, kind, &raw mut mutex);
+        (code, mutex)
+    };
+    for unknown in [-1, 5] {
+        assert_eq!(made(unknown).0, Code::InvalidArgument as i32);
+    }
+    let named = |kind| {
+        let (code, mutex) = made(kind);
+        assert_eq!(code, Code::Ok as i32);
+        let mut guard = null();
+        let code = quorumlock_mutex_try_lock(mutex, &raw mut guard, null_mut());
+        assert_eq!(code, Code::Ok as i32);
+        let has_fence = quorumlock_guard_fencing_token(guard) > 0;
+        let is_plain = redlock().mutex("a").try_lock().unwrap().is_none();
+        let is_fenced = redlock().mutex("a").fenced().try_lock().unwrap().is_none();
+        let is_shared = redlock().read_mutex("a").try_lock().unwrap().is_some();
+        let is_written = redlock().write_mutex("a").try_lock().unwrap().is_none();
+        quorumlock_guard_free(guard);
+        quorumlock_mutex_free(mutex);
+        let name = match (is_plain, is_fenced, is_shared, is_written, has_fence) {
+            (true, false, true, false, false) => "LOCKPLAIN",
+            (false, true, true, false, true) => "LOCKFENCED",
+            (false, false, true, true, false) => "LOCKREAD",
+            (false, false, false, true, false) => "LOCKWRITE",
+            (false, false, false, true, true) => "LOCKFENCEDWRITE",
+            other => panic!("{kind}: {other:?}"),
+        };
+        (name.to_owned(), kind)
+    };
+    let kinds = (0..5).map(named).collect();
+    quorumlock_client_free(client);
+    kinds
 }
 
 #[test]
@@ -135,35 +243,42 @@ fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
         .collect();
     assert_eq!(header, published);
 
-    use GaveUpReason::*;
-    use Severity::*;
-    let reasons = [
-        Cancelled,
-        Failed,
-        Held,
-        TimedOut,
-        TooLate,
-        Unavailable,
-        ShutDown,
+    let phases = all!(Phase: Resolve, Connect, Handshake, Reply);
+    let causes = all!(
+        Cause: Auth, Backlog, Closed, ClusterMode, Credentials(CredentialsError::Empty), Database,
+        Duplicate(1), FenceAhead, UnexpectedValue, Loading, NoExpiry, NoPermission, NoScripts,
+        NotMaster, NotTls, OutOfMemory, Protocol, Quarantined, ReadOnly, Refused,
+        Server(ServerError::Busy), System(1), TimedOut, Tls(TlsError::Required), TooManyClients,
+        UnknownHost, Unreachable
+    );
+    let (cause, remaining) = (Cause::Refused, Duration::ZERO);
+    let states =
+        all!(NodeState: Down(cause), Quarantined { remaining }, Rejected(cause), Unknown, Voting);
+    let reasons = all!(
+        GaveUpReason: Cancelled, Failed, Held, TimedOut, TooLate, Unavailable, ShutDown
+    );
+    let severities = all!(Severity: Debug, Info, Warning, Error);
+    let roles = [
+        ("UNKNOWN", None),
+        ("MASTER", Some(true)),
+        ("REPLICA", Some(false)),
     ];
     let of_code = [
         here("", Code::ALL, |number| number as i32),
-        here("PHASE", PhaseNumber::ALL, |number| number as i32),
-        here("CAUSE", CauseNumber::ALL, |number| number as i32),
-        here("CERTIFICATE", CertificateNumber::ALL, |number| {
-            number as i32
-        }),
-        here("NODE", NodeStateNumber::ALL, |number| number as i32),
-        here("ROLE", RoleNumber::ALL, |number| number as i32),
-        here("LOCK", LockKind::ALL, |number| number as i32),
+        here("PHASE", &phases, |number| number as i32),
+        here("CAUSE", &causes, |cause| fault(cause).cause()),
+        here("NODE", &states, state_number),
         here("REASON", &reasons, |number| number as i32),
-        here("SEVERITY", &[Debug, Info, Warning, Error], |number| {
-            number as i32
-        }),
+        here("SEVERITY", &severities, |number| number as i32),
+        roles
+            .map(|(name, is)| (format!("ROLE{name}"), role_number(is)))
+            .into(),
+        tls_errors(),
+        lock_kinds(),
     ];
-    // What C is told where there is no reason and no severity.
-    let none = ["REASON", "SEVERITY"].map(|of| (format!("{of}NONE"), 0));
-    let of_code: BTreeMap<String, i32> = of_code.into_iter().flatten().chain(none).collect();
+    // What C is told where there is nothing.
+    let none = ["PHASE", "CAUSE", "NODE", "REASON", "SEVERITY"].map(|of| (format!("{of}NONE"), 0));
+    let of_code: BTreeSet<(String, i32)> = of_code.into_iter().flatten().chain(none).collect();
     let without = |name: &String| name["QUORUMLOCK_".len()..].replace('_', "");
     let published = published
         .iter()

@@ -3,7 +3,7 @@
 use super::boundary::{calls, frees, parts};
 use super::cancel::CancelObject;
 use super::client::ClientHandle;
-use super::code::{Code, numbers};
+use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::guard::GuardHandle;
@@ -38,17 +38,6 @@ struct Settings {
     watchdog: Option<Watchdog>,
     /// The owner of a reentrant mutex.
     owner: Option<LockOwner>,
-}
-
-numbers! {
-    /// `quorumlock_lock_kind`.
-    LockKind {
-        Plain = 0,
-        Fenced = 1,
-        Read = 2,
-        Write = 3,
-        FencedWrite = 4,
-    }
 }
 
 impl Settings {
@@ -137,17 +126,16 @@ calls! {
     ) {
         let redlock = &client.required("client")?.redlock;
         let name = name.text(name_length, "name")?;
-        let kind = LockKind::ALL.iter().find(|&&known| known as c_int == kind);
-        let kind = kind.ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
+        // `quorumlock_lock_kind`.
         let lock = match kind {
-            LockKind::Plain => redlock.mutex(name).erase(),
-            LockKind::Fenced => redlock.mutex(name).fenced().erase(),
-            LockKind::Read => redlock.read_mutex(name).erase(),
-            LockKind::Write => redlock.write_mutex(name).erase(),
-            LockKind::FencedWrite => redlock.write_mutex(name).fenced().erase(),
+            0 => redlock.mutex(name).erase(),
+            1 => redlock.mutex(name).fenced().erase(),
+            2 => redlock.read_mutex(name).erase(),
+            3 => redlock.write_mutex(name).erase(),
+            4 => redlock.write_mutex(name).fenced().erase(),
+            _ => return Err(Failure::plain(Code::InvalidArgument)),
         };
-        let has_one_owner = matches!(kind, LockKind::Plain | LockKind::Fenced);
-        MutexHandle::new(lock, name, has_one_owner)?
+        MutexHandle::new(lock, name, matches!(kind, 0 | 1))?
     }
 
     fn quorumlock_client_mutex_set(

@@ -2,7 +2,6 @@
 
 use super::boundary::{calls, frees, parts};
 use super::client::ClientHandle;
-use super::code::numbers;
 use super::fault::FaultObject;
 use super::handle::{Borrowed, View};
 use super::text::Str;
@@ -24,27 +23,6 @@ struct NodeEntry {
     faults: Vec<(FaultObject, u64)>,
 }
 
-numbers! {
-    /// `quorumlock_node_state`.
-    NodeStateNumber {
-        None = 0,
-        Unknown = 1,
-        Voting = 2,
-        Down = 3,
-        Rejected = 4,
-        Quarantined = 5,
-    }
-}
-
-numbers! {
-    /// `quorumlock_role`.
-    RoleNumber {
-        Unknown = 0,
-        Master = 1,
-        Replica = 2,
-    }
-}
-
 impl NodeEntry {
     fn new(status: NodeStatus) -> NodeEntry {
         let faults = status.faults();
@@ -58,30 +36,25 @@ impl NodeEntry {
             status,
         }
     }
+}
 
-    fn state(&self) -> NodeStateNumber {
-        match self.status.state() {
-            NodeState::Down(_) => NodeStateNumber::Down,
-            NodeState::Quarantined { .. } => NodeStateNumber::Quarantined,
-            NodeState::Rejected(_) => NodeStateNumber::Rejected,
-            NodeState::Unknown => NodeStateNumber::Unknown,
-            NodeState::Voting => NodeStateNumber::Voting,
-        }
+/// `quorumlock_node_state`.
+pub(super) fn state_number(state: NodeState) -> c_int {
+    match state {
+        NodeState::Unknown => 1,
+        NodeState::Voting => 2,
+        NodeState::Down(_) => 3,
+        NodeState::Rejected(_) => 4,
+        NodeState::Quarantined { .. } => 5,
     }
+}
 
-    fn quarantine(&self) -> Duration {
-        match self.status.state() {
-            NodeState::Quarantined { remaining } => remaining,
-            _ => Duration::ZERO,
-        }
-    }
-
-    fn role(&self) -> RoleNumber {
-        match self.status.is_master() {
-            None => RoleNumber::Unknown,
-            Some(true) => RoleNumber::Master,
-            Some(false) => RoleNumber::Replica,
-        }
+/// `quorumlock_role`.
+pub(super) fn role_number(is_master: Option<bool>) -> c_int {
+    match is_master {
+        None => 0,
+        Some(true) => 1,
+        Some(false) => 2,
     }
 }
 
@@ -120,43 +93,42 @@ frees! { quorumlock_nodes_free(NodeList); }
 
 parts! { Borrowed<NodeList>:
     quorumlock_nodes_count() -> usize = |nodes| nodes.0.len();
-    quorumlock_nodes_state(index: usize) -> NodeStateNumber =
-        |nodes| nodes.of(index, NodeEntry::state);
-    quorumlock_nodes_message(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.message));
-    quorumlock_nodes_address(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(node.status.address()));
-    quorumlock_nodes_state_age_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.status.state_age()));
-    quorumlock_nodes_quarantine_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.quarantine()));
-    quorumlock_nodes_counted_ms(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| millis(node.status.counted_for().unwrap_or_default()));
-    quorumlock_nodes_is_connected(index: usize) -> c_int =
-        |nodes| nodes.of(index, |node| node.status.is_connected().into());
-    quorumlock_nodes_is_durable(index: usize) -> c_int =
-        |nodes| nodes.of(index, |node| node.status.is_durable().into());
-    quorumlock_nodes_server(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.server));
-    quorumlock_nodes_run_id(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(&node.run_id));
-    quorumlock_nodes_role(index: usize) -> RoleNumber = |nodes| nodes.of(index, NodeEntry::role);
-    quorumlock_nodes_eviction(index: usize) -> Str =
-        |nodes| nodes.of(index, |node| Str::of(node.status.eviction().unwrap_or_default()));
-    quorumlock_nodes_last_fault(index: usize) -> View<FaultObject> =
-        |nodes| nodes.of(index, |node| View::of(node.last_fault.as_ref()));
-    quorumlock_nodes_latency_count(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| node.status.latency().count);
-    quorumlock_nodes_latency_p50_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().p50));
-    quorumlock_nodes_latency_p99_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().p99));
-    quorumlock_nodes_latency_max_us(index: usize) -> u64 =
-        |nodes| nodes.of(index, |node| micros(node.status.latency().max));
-    quorumlock_nodes_fault_kinds(index: usize) -> usize =
-        |nodes| nodes.of(index, |node| node.faults.len());
-    quorumlock_nodes_fault(index: usize, kind: usize) -> View<FaultObject> =
-        |nodes| nodes.of(index, |node| View::of(node.faults.get(kind).map(|(fault, _)| fault)));
-    quorumlock_nodes_fault_count(index: usize, kind: usize) -> u64 =
-        |nodes| nodes.of(index, |node| node.faults.get(kind).map_or(0, |&(_, count)| count));
+}
+
+/// Parts of the node with this index.
+macro_rules! node_parts {
+    ($($name:ident($($kind:ident)?) -> $part:ty = $read:expr;)*) => {
+        parts! { Borrowed<NodeList>: $(
+            $name(index: usize $(, $kind: usize)?) -> $part = |nodes| nodes.of(index, $read);
+        )* }
+    };
+}
+
+node_parts! {
+    quorumlock_nodes_state() -> c_int = |node| state_number(node.status.state());
+    quorumlock_nodes_message() -> Str = |node| Str::of(&node.message);
+    quorumlock_nodes_address() -> Str = |node| Str::of(node.status.address());
+    quorumlock_nodes_state_age_ms() -> u64 = |node| millis(node.status.state_age());
+    quorumlock_nodes_quarantine_ms() -> u64 = |node| match node.status.state() {
+        NodeState::Quarantined { remaining } => millis(remaining),
+        _ => 0,
+    };
+    quorumlock_nodes_counted_ms() -> u64 =
+        |node| millis(node.status.counted_for().unwrap_or_default());
+    quorumlock_nodes_is_connected() -> c_int = |node| node.status.is_connected().into();
+    quorumlock_nodes_is_durable() -> c_int = |node| node.status.is_durable().into();
+    quorumlock_nodes_server() -> Str = |node| Str::of(&node.server);
+    quorumlock_nodes_run_id() -> Str = |node| Str::of(&node.run_id);
+    quorumlock_nodes_role() -> c_int = |node| role_number(node.status.is_master());
+    quorumlock_nodes_eviction() -> Str = |node| Str::of(node.status.eviction().unwrap_or_default());
+    quorumlock_nodes_last_fault() -> View<FaultObject> = |node| View::of(node.last_fault.as_ref());
+    quorumlock_nodes_latency_count() -> u64 = |node| node.status.latency().count;
+    quorumlock_nodes_latency_p50_us() -> u64 = |node| micros(node.status.latency().p50);
+    quorumlock_nodes_latency_p99_us() -> u64 = |node| micros(node.status.latency().p99);
+    quorumlock_nodes_latency_max_us() -> u64 = |node| micros(node.status.latency().max);
+    quorumlock_nodes_fault_kinds() -> usize = |node| node.faults.len();
+    quorumlock_nodes_fault(kind) -> View<FaultObject> =
+        |node| View::of(node.faults.get(kind).map(|(fault, _)| fault));
+    quorumlock_nodes_fault_count(kind) -> u64 =
+        |node| node.faults.get(kind).map_or(0, |&(_, count)| count);
 }
