@@ -23,8 +23,7 @@ pub enum Condition {
     Loading,
     /// Answers `-OOM` to `SET`; deletes and moves deadlines as ever.
     OutOfMemory,
-    /// Answers `-READONLY` to all that writes, and reports in `ROLE` and `INFO` that it is a
-    /// replica.
+    /// Answers `-READONLY` to all that writes, and reports in `INFO` that it is a replica.
     Replica,
     /// A master in good health. The default.
     #[default]

@@ -8,7 +8,7 @@
 //! written out in Rust in `scripts`, all others are refused.
 //!
 //! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT,
-//! PXAT or a condition on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.
+//! PXAT or a condition on the value, subscription by pattern, RESP3.
 //!
 //! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each
 //! [`ClientState`] hear it.
@@ -201,7 +201,7 @@ impl Store {
         }
         self.check_condition(*needs)?;
         let is_listener = session.subscriptions.are_any();
-        if is_listener && !matches!(name, "PING" | "SUBSCRIBE" | "UNSUBSCRIBE") {
+        if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
             reply::error(
                 out,
                 &format!(
@@ -214,12 +214,10 @@ impl Store {
         let database = &mut self.databases[session.database];
         match (name, rest) {
             ("AUTH", _) => self.authenticate(session, rest, out)?,
-            ("DBSIZE", _) => reply::integer(out, database.keys(now).count()),
             ("DEL", keys) => reply::integer(
                 out,
                 keys.iter().filter(|key| database.remove(key, now)).count(),
             ),
-            ("ECHO", [text]) => reply::bulk(out, text),
             ("EVAL", [text, key_count, values @ ..]) => {
                 let script = self.known_scripts.learn(text);
                 self.evaluate(session, script, key_count, values, now, out)?;
@@ -228,20 +226,6 @@ impl Store {
                 let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
                 let script = self.known_scripts.find(hash).ok_or(no_script)?;
                 self.evaluate(session, Some(script), key_count, values, now, out)?;
-            }
-            ("EXISTS", keys) => reply::integer(
-                out,
-                keys.iter().filter(|key| database.exists(key, now)).count(),
-            ),
-            ("FLUSHALL", how) => {
-                let is_known = |how: &&[u8]| {
-                    how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC")
-                };
-                if how.len() > 1 || !how.iter().all(is_known) {
-                    return Err(SYNTAX);
-                }
-                self.clear();
-                reply::simple(out, "OK");
             }
             ("GET", [key]) => reply::bulk_or_null(out, database.string(key, now)?),
             ("GETRANGE", [key, start, end]) => {
@@ -259,30 +243,16 @@ impl Store {
                 };
                 info::info(out, sections, &facts);
             }
-            ("PEXPIRE", [key, milliseconds]) => {
-                reply::integer(
-                    out,
-                    u8::from(expire::expire(database, key, milliseconds, now)?),
-                );
-            }
-            // The conditions that newer servers take.
-            ("PEXPIRE", [_, _, option, ..]) => {
-                out.extend_from_slice(b"-ERR Unsupported option ");
-                out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
-                out.extend_from_slice(b"\r\n");
-            }
-            ("PING", text) if is_listener => {
+            ("PING", []) if is_listener => {
                 reply::array(out, 2);
                 reply::bulk(out, b"pong");
-                reply::bulk(out, text.first().copied().unwrap_or_default());
+                reply::bulk(out, b"");
             }
             ("PING", []) => reply::simple(out, "PONG"),
-            ("PING", [text, ..]) => reply::bulk(out, text),
             ("PTTL", [key]) => reply::integer(out, expire::remaining(database, key, now)),
             ("PUBLISH", [channel, payload]) => {
                 reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
             }
-            ("ROLE", _) => info::role(out, self.condition),
             ("SELECT", [index]) => select(session, index, out)?,
             ("SET", [key, value, options @ ..]) => {
                 if set(database, key, value, options, now)? {
@@ -295,17 +265,17 @@ impl Store {
                 self.exchange
                     .subscribe(&mut session.subscriptions, channels, out)
             }
-            ("UNSUBSCRIBE", channels) => {
-                self.exchange
-                    .unsubscribe(&mut session.subscriptions, channels, out)
-            }
             ("TIME", _) => {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
                 reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
             }
-            ("ZADD" | "ZCARD" | "ZRANGE" | "ZREM" | "ZSCORE", [key, rest @ ..]) => {
-                zset::run(name, database, key, rest, now, out)?;
+            ("ZADD", [key, rest @ ..]) => {
+                reply::integer(out, zset::add(database, key, rest, now)?);
+            }
+            ("ZCARD", [key]) => reply::integer(out, database.members(key, now)?.len()),
+            ("ZRANGE", [key, start, end, options @ ..]) => {
+                zset::range(database.members(key, now), [start, end], options, out)?;
             }
             // The table of commands has seen to it that nothing else comes here.
             _ => reply::wrong_arity(out, name),

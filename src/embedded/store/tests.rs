@@ -56,38 +56,24 @@ fn plain_commands() {
         &mut store(ServerKind::Redis),
         &[
             ("PING", "+PONG"),
-            ("ping hello", "$5\r\nhello"),
             (
-                "PING a b",
+                "PING a",
                 "-ERR wrong number of arguments for 'ping' command",
             ),
-            ("ECHO hi", "$2\r\nhi"),
-            ("Echo", "-ERR wrong number of arguments for 'echo' command"),
+            ("ping", "+PONG"),
             ("TIME", "*2\r\n$10\r\n1700000000\r\n$6\r\n123000"),
             (
                 "TIME a",
                 "-ERR wrong number of arguments for 'time' command",
             ),
-            ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"),
             ("SET k v", "+OK"),
             ("GET k", "$1\r\nv"),
             ("GET K", "$-1"),
             ("SET '' e", "+OK"),
             ("GET ''", "$1\r\ne"),
-            ("EXISTS k k zz", ":2"),
-            ("DBSIZE", ":2"),
             ("DEL k '' zz", ":2"),
             ("DEL k", ":0"),
             ("DEL", "-ERR wrong number of arguments for 'del' command"),
-            (
-                "DBSIZE a",
-                "-ERR wrong number of arguments for 'dbsize' command",
-            ),
-            ("SET k v", "+OK"),
-            ("FLUSHALL foo", NO_SYNTAX),
-            ("FLUSHALL SYNC ASYNC", NO_SYNTAX),
-            ("FLUSHALL async", "+OK"),
-            ("DBSIZE", ":0"),
             (
                 "FOO",
                 "-ERR unknown command 'FOO', with args beginning with: ",
@@ -150,28 +136,17 @@ fn set_and_its_options() {
 }
 
 #[test]
-fn pexpire() {
+fn an_extension_and_its_number() {
     converse(
         &mut store(ServerKind::Redis),
         &[
-            (
-                "PEXPIRE k",
-                "-ERR wrong number of arguments for 'pexpire' command",
-            ),
-            ("PEXPIRE zz 1000", ":0"),
-            ("PEXPIRE zz 9223372036854775807", INVALID_PEXPIRE),
-            ("SET k v", "+OK"),
-            ("PEXPIRE k 1000", ":1"),
+            ("SET k v PX 1000", "+OK"),
+            ("EVAL EXTEND 1 k v abc", NO_INTEGER),
+            ("EVAL EXTEND 1 k v 9223372036854775808", NO_INTEGER),
+            ("EVAL EXTEND 1 k v 9223372036854775807", INVALID_PEXPIRE),
             ("PTTL k", ":1000"),
-            ("PEXPIRE k abc", NO_INTEGER),
-            ("PEXPIRE k 9223372036854775808", NO_INTEGER),
-            ("PEXPIRE k 1000 FOO", "-ERR Unsupported option FOO"),
-            ("PTTL k", ":1000"),
-            ("PEXPIRE k 0", ":1"),
-            ("GET k", "$-1"),
-            ("SET k v", "+OK"),
-            ("PEXPIRE k -9223372036854775808", ":1"),
-            ("EXISTS k", ":0"),
+            ("EVAL EXTEND 1 k v -9223372036854775808", ":1"),
+            ("PTTL k", ":-2"),
         ],
     );
 }
@@ -239,7 +214,7 @@ fn the_known_scripts_and_no_other() {
             ("PTTL k", ":50"),
             ("GET k", "$1\r\nv"),
             ("EVAL EXTEND 1 k v 0", ":1"),
-            ("EXISTS k", ":0"),
+            ("GET k", "$-1"),
             (
                 "EVAL return 0",
                 "-ERR the embedded node runs only quorumlock's own scripts",
@@ -343,18 +318,12 @@ fn conditions() {
         &[
             ("SET k v", read_only),
             ("DEL zz", read_only),
-            ("PEXPIRE zz 5", read_only),
-            ("FLUSHALL", read_only),
             ("EVAL PLAIN 1 k release w", ":0"),
             ("EVAL PLAIN 1 k release v", read_only),
             ("EVAL EXTEND 1 zz v 5", ":0"),
             ("EVAL EXTEND 1 k w 5", ":-1"),
             ("EVAL EXTEND 1 k v 5", read_only),
             ("GET k", "$1\r\nv"),
-            (
-                "ROLE",
-                "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1",
-            ),
         ],
     );
     node.set_condition(Condition::OutOfMemory);
@@ -366,7 +335,6 @@ fn conditions() {
                 "-OOM command not allowed when used memory > 'maxmemory'.",
             ),
             ("SET k", "-ERR wrong number of arguments for 'set' command"),
-            ("PEXPIRE k 5", ":1"),
             ("EVAL EXTEND 1 k v 500", ":1"),
             ("PTTL k", ":500"),
             ("EVAL PLAIN 1 k release v", ":1"),
@@ -381,7 +349,6 @@ fn conditions() {
                 "EVAL PLAIN 1 k release v",
                 "-LOADING Valkey is loading the dataset in memory",
             ),
-            ("ECHO a", "$1\r\na"),
             ("SELECT 0", "+OK"),
         ],
     );
@@ -393,7 +360,7 @@ fn conditions() {
 fn information_by_section() {
     let mut session = ClientState::default();
     let mut redis = store(ServerKind::Redis);
-    let server = ask_at(&mut redis, &mut session, "INFO SERVER", NOW + 61_999);
+    let server = ask_at(&mut redis, &mut session, "INFO server", NOW + 61_999);
     assert!(
         server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"),
         "{server}"
@@ -449,10 +416,8 @@ fn keys_end_at_an_exact_millisecond() {
     assert_eq!(ask("PTTL k", NOW + 101), ":-2\r\n");
     assert_eq!(ask("EVAL PLAIN 1 k release v", NOW + 101), ":0\r\n");
     assert_eq!(ask("EVAL EXTEND 1 k v 500", NOW + 101), ":0\r\n");
-    assert_eq!(ask("PEXPIRE k 100", NOW + 101), ":0\r\n");
-    assert_eq!(ask("DBSIZE", NOW + 101), ":0\r\n");
     assert_eq!(ask("SET k w NX PX 100", NOW + 101), "+OK\r\n");
-    assert_eq!(ask("PEXPIRE k 500", NOW + 102), ":1\r\n");
+    assert_eq!(ask("EVAL EXTEND 1 k w 500", NOW + 102), ":1\r\n");
     assert_eq!(ask("GET k", NOW + 602), "$1\r\nw\r\n");
     assert_eq!(ask("GET k", NOW + 603), "$-1\r\n");
 }
@@ -493,7 +458,10 @@ fn the_ends_of_time_do_not_overflow() {
         ask_at(&mut node, &mut session, "SET k v", Millis::MAX),
         "+OK\r\n"
     );
-    assert_eq!(ask_at(&mut node, &mut session, "PEXPIRE k -1", 0), ":1\r\n");
+    assert_eq!(
+        ask_at(&mut node, &mut session, "EVAL EXTEND 1 k v -1", 0),
+        ":1\r\n"
+    );
 }
 
 mod scripts;
