@@ -75,6 +75,14 @@ fn plain_commands() {
             ("DEL k", ":0"),
             ("DEL", "-ERR wrong number of arguments for 'del' command"),
             (
+                "SUBSCRIBE",
+                "-ERR wrong number of arguments for 'subscribe' command",
+            ),
+            (
+                "ZADD k 1",
+                "-ERR wrong number of arguments for 'zadd' command",
+            ),
+            (
                 "FOO",
                 "-ERR unknown command 'FOO', with args beginning with: ",
             ),
@@ -243,11 +251,7 @@ fn passwords() {
         &[
             ("PING", barred),
             ("INFO server", barred),
-            (
-                "FOO a",
-                "-ERR unknown command 'FOO', with args beginning with: 'a' ",
-            ),
-            ("GET", "-ERR wrong number of arguments for 'get' command"),
+            ("FOO a", barred),
             ("AUTH", "-ERR wrong number of arguments for 'auth' command"),
             ("AUTH a b c", NO_SYNTAX),
             ("AUTH bad", wrong),
@@ -262,12 +266,6 @@ fn passwords() {
     converse(
         &mut locked,
         &[("GET k", barred), ("AUTH secret", "+OK"), ("GET k", "$-1")],
-    );
-    let mut valkey = store(ServerKind::Valkey9);
-    valkey.set_password(Some("secret".to_owned()));
-    converse(
-        &mut valkey,
-        &[("FOO a", barred), ("GET", barred), ("AUTH secret", "+OK")],
     );
     converse(
         &mut store(ServerKind::Redis),
@@ -334,7 +332,6 @@ fn conditions() {
                 "SET k v NX PX 0",
                 "-OOM command not allowed when used memory > 'maxmemory'.",
             ),
-            ("SET k", "-ERR wrong number of arguments for 'set' command"),
             ("EVAL EXTEND 1 k v 500", ":1"),
             ("PTTL k", ":500"),
             ("EVAL PLAIN 1 k release v", ":1"),

@@ -77,7 +77,6 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
     let rows = [
         "ZADD set 5 b",
         "ZADD set 5 a 4 c 6 a",
-        "ZADD set 1",
         "ZADD set 1 m 2",
         "ZADD set x m",
         "ZADD set inf i -inf j",
