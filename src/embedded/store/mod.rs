@@ -7,8 +7,8 @@
 //! interpreted: the scripts of [`script`](crate::protocol::script) are known by their text and
 //! written out in Rust in `scripts`, all others are refused.
 //!
-//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT,
-//! PXAT or a condition on the value, subscription by pattern, RESP3.
+//! Left out, and refused as a server refuses what it does not know: other options of `SET` than NX
+//! and PX, options in lower case, subscription by pattern, RESP3.
 //!
 //! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each
 //! [`ClientState`] hear it.
