@@ -2,8 +2,8 @@
 //! out.
 //!
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own.
-//! Replies are those of a real server byte for byte, error texts included; only strings and sorted
-//! sets exist, and only the commands and options that the library uses. Scripts are not
+//! Replies to what the library sends are those of a real server byte for byte, error texts included;
+//! only strings and sorted sets exist, and only the commands and options that the library uses. Scripts are not
 //! interpreted: the scripts of [`script`](crate::protocol::script) are known by their text and
 //! written out in Rust in `scripts`, all others are refused.
 //!
@@ -186,20 +186,13 @@ impl Store {
             return Err(NOT_AUTHENTICATED);
         }
         let Some(&(name, needs)) = command else {
-            reply::unknown_command(out, arguments, self.kind);
+            reply::unknown_command(out, name);
             return Ok(());
         };
         self.check_condition(needs)?;
         let is_listener = session.subscriptions.are_any();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
-            reply::error(
-                out,
-                &format!(
-                    "ERR Can't execute '{}': {ONLY_LISTENING}",
-                    name.to_lowercase()
-                ),
-            );
-            return Ok(());
+            return Err(ONLY_LISTENING);
         }
         let database = &mut self.databases[session.database];
         match (name, rest) {
@@ -377,8 +370,7 @@ const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
-const ONLY_LISTENING: &str =
-    "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
+const ONLY_LISTENING: &str = "ERR only SUBSCRIBE and PING are allowed in this context";
 
 fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;

@@ -82,14 +82,8 @@ fn plain_commands() {
                 "ZADD k 1",
                 "-ERR wrong number of arguments for 'zadd' command",
             ),
-            (
-                "FOO",
-                "-ERR unknown command 'FOO', with args beginning with: ",
-            ),
-            (
-                "foo a b",
-                "-ERR unknown command 'foo', with args beginning with: 'a' 'b' ",
-            ),
+            ("FOO", "-ERR unknown command 'FOO'"),
+            ("foo a b", "-ERR unknown command 'foo'"),
         ],
     );
     let mut out = Vec::new();
@@ -220,13 +214,7 @@ fn the_known_scripts_and_no_other() {
     );
     let mut without = store(ServerKind::Redis);
     without.set_scripts(false);
-    converse(
-        &mut without,
-        &[(
-            "EVAL x 0",
-            "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ",
-        )],
-    );
+    converse(&mut without, &[("EVAL x 0", "-ERR unknown command 'EVAL'")]);
 }
 
 #[test]
