@@ -10,7 +10,7 @@ pub enum ServerKind {
     /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the
     /// place in front of its code.
     Redis62,
-    /// Valkey 9.0: names itself in errors, and asks for a password first.
+    /// Valkey 9.0: names itself in `INFO` and in errors.
     Valkey9,
 }
 

@@ -1,5 +1,5 @@
-//! The commands for sorted sets that a tool needs to show a queue, and tests to make one: `ZADD` and
-//! `ZRANGE`.
+//! The commands for sorted sets that a tool needs to show a queue, and tests to make one: `ZRANGE`
+//! and `ZADD`.
 //!
 //! Left out: the options of `ZADD`, and those of `ZRANGE` but for WITHSCORES.
 

@@ -2,8 +2,8 @@
 //! out.
 //!
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own.
-//! Replies to what the library sends are those of a real server byte for byte, error texts included;
-//! only strings and sorted sets exist, and only the commands and options that the library uses. Scripts are not
+//! Replies to the library are those of a real server byte for byte, error texts included; only
+//! strings and sorted sets exist, and only the commands and options that are used. Scripts are not
 //! interpreted: the scripts of [`script`](crate::protocol::script) are known by their text and
 //! written out in Rust in `scripts`, all others are refused.
 //!
@@ -13,9 +13,9 @@
 //! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each
 //! [`ClientState`] hear it.
 //!
-//! Checks come in the order of Valkey, which asks for the password first: is the client let in, does
-//! the command exist, is there memory, is this a master, is it loaded. How many arguments there are
-//! is looked at last, and by servers first.
+//! Checks come in the order of Valkey, which asks for the password first: is the client let in,
+//! does the command exist, is there memory, is this a master, is it loaded. The number of arguments
+//! is checked last, and by servers before memory.
 
 use super::calls::{Calls, ScriptValue};
 use super::command::{self, Needs};
