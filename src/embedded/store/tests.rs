@@ -48,7 +48,8 @@ const INVALID_PEXPIRE: &str = "-ERR invalid expire time in 'pexpire' command";
 const NO_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NO_SYNTAX: &str = "-ERR syntax error";
 
-// Every row of the tables below was observed on a real server.
+// Every row of the tables below was observed on a real server, but for the end of the text about an
+// unknown command, and what Redis replies to one before the password.
 
 #[test]
 fn plain_commands() {
