@@ -174,7 +174,7 @@ impl Scene {
         );
         drop(other);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{case:?}");
-        assert!(eventually(|| self.ask("EXISTS k") == [":0"; 3]), "{case:?}");
+        assert!(eventually(|| self.ask("PTTL k") == [":-2"; 3]), "{case:?}");
     }
 }
 
@@ -320,7 +320,7 @@ fn a_lock_that_was_granted_before_a_jump_is_not_handed_out_after_it() {
             assert!(is_too_late || nodes > 1, "{jump:?}: {error}");
         });
         assert!(
-            eventually(|| scene.ask("EXISTS k").iter().all(|answer| answer == ":0")),
+            eventually(|| scene.ask("PTTL k").iter().all(|answer| answer == ":-2")),
             "{jump:?}"
         );
         let _ = scene.take().unlock().unwrap();

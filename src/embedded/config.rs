@@ -10,7 +10,7 @@ pub enum ServerKind {
     /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the
     /// place in front of its code.
     Redis62,
-    /// Valkey 9.0: names itself in errors, and asks for a password first.
+    /// Valkey 9.0: names itself in `INFO` and in errors.
     Valkey9,
 }
 
@@ -23,8 +23,7 @@ pub enum Condition {
     Loading,
     /// Answers `-OOM` to `SET`; deletes and moves deadlines as ever.
     OutOfMemory,
-    /// Answers `-READONLY` to all that writes, and reports in `ROLE` and `INFO` that it is a
-    /// replica.
+    /// Answers `-READONLY` to all that writes, and reports in `INFO` that it is a replica.
     Replica,
     /// A master in good health. The default.
     #[default]

@@ -10,7 +10,6 @@ use std::net::TcpStream;
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
 use super::wire::{Protection, Wire};
-use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
@@ -111,28 +110,22 @@ impl Connection {
                 self.backlogged = true;
                 break;
             }
-            let failure = match self.decoder.decode(&self.input[position..]) {
+            let mut words = [b"".as_slice(); MAX_ARRAY];
+            let count = match self.decoder.decode(&self.input[position..]) {
                 Ok(None) => break,
                 Ok(Some((request, length))) => {
                     position += length;
-                    let mut words = [b"".as_slice(); MAX_ARRAY];
-                    match split(request, &mut words) {
-                        Ok(count) => {
-                            store.execute(
-                                &mut self.session,
-                                &words[..count],
-                                now,
-                                &mut self.output,
-                            );
-                            continue;
-                        }
-                        Err(failure) => failure,
-                    }
+                    split(request, &mut words)
                 }
-                Err(error) => describe(error),
+                Err(_) => None,
             };
-            reply::error(&mut self.output, failure);
-            self.closing = true;
+            if let Some(count) = count {
+                let words = &words[..count];
+                store.execute(&mut self.session, words, now, &mut self.output);
+            } else {
+                reply::error(&mut self.output, NOT_A_REQUEST);
+                self.closing = true;
+            }
         }
         self.input.drain(..position);
     }
@@ -166,39 +159,22 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 /// The words of a request: an array of bulk strings, and nothing else.
-fn split<'b>(request: Reply<'b>, words: &mut [&'b [u8]; MAX_ARRAY]) -> Result<usize, &'static str> {
+fn split<'b>(request: Reply<'b>, words: &mut [&'b [u8]; MAX_ARRAY]) -> Option<usize> {
     let elements = match request {
         // Servers pass over the null array without a word.
-        Reply::Array(None) => return Ok(0),
+        Reply::Array(None) => return Some(0),
         Reply::Array(Some(elements)) => elements,
-        _ => return Err(NOT_A_REQUEST),
+        _ => return None,
     };
     let mut count = 0;
     for (element, word) in elements.zip(words) {
-        *word = match element {
-            Reply::Array(_) => return Err("ERR Protocol error: expected '$', got '*'"),
-            Reply::Bulk(None) => return Err("ERR Protocol error: invalid bulk length"),
-            Reply::Bulk(Some(bytes)) => bytes,
-            Reply::Error(_) => return Err("ERR Protocol error: expected '$', got '-'"),
-            Reply::Integer(_) => return Err("ERR Protocol error: expected '$', got ':'"),
-            Reply::Simple(_) => return Err("ERR Protocol error: expected '$', got '+'"),
+        let Reply::Bulk(Some(bytes)) = element else {
+            return None;
         };
+        *word = bytes;
         count += 1;
     }
-    Ok(count)
+    Some(count)
 }
 
 const NOT_A_REQUEST: &str = "ERR Protocol error: expected an array of bulk strings";
-
-fn describe(error: ProtocolError) -> &'static str {
-    match error {
-        ProtocolError::ArrayTooLong => "ERR Protocol error: invalid multibulk length",
-        ProtocolError::BulkTooLong => "ERR Protocol error: invalid bulk length",
-        ProtocolError::BadNumber => "ERR Protocol error: invalid length",
-        ProtocolError::LineTooLong | ProtocolError::ReplyTooLong => {
-            "ERR Protocol error: too big request"
-        }
-        ProtocolError::MissingCrlf => "ERR Protocol error: invalid CRLF in request",
-        _ => NOT_A_REQUEST,
-    }
-}

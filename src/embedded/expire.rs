@@ -1,4 +1,4 @@
-//! When a key is to end: what `PEXPIRE` does, and what `PTTL` replies.
+//! When a key is to end: what `PEXPIRE` does in scripts, and what `PTTL` replies.
 
 use super::keyspace::{Keyspace, Millis};
 use super::numbers::{integer, signed};

@@ -1,5 +1,4 @@
-//! What the embedded node reports about itself: `INFO` and `ROLE`, as far as the library reads
-//! them.
+//! What the embedded node reports about itself: `INFO`, as far as the library reads it.
 //!
 //! Each kind reports what the real server reports, oddities included: Valkey reports the Redis
 //! version that it is compatible with as `redis_version`, and calls its mode `server_mode` where
@@ -20,17 +19,10 @@ pub(super) struct Facts<'s> {
     pub(super) uptime_seconds: u64,
 }
 
-/// Answers `INFO` with the sections asked for, or all of them. An unknown section is an empty one,
-/// as on a server.
+/// Answers `INFO` with the sections of these names, or all of them. An unknown section is an empty
+/// one, as on a server.
 pub(super) fn info(out: &mut Vec<u8>, sections: &[&[u8]], facts: &Facts<'_>) {
-    let wanted = |name: &str| {
-        sections.is_empty()
-            || sections.iter().any(|section| {
-                [name, "all", "default", "everything"]
-                    .iter()
-                    .any(|known| section.eq_ignore_ascii_case(known.as_bytes()))
-            })
-    };
+    let wanted = |name: &str| sections.is_empty() || sections.contains(&name.as_bytes());
     let mut text = String::new();
     for (name, write_section) in SECTIONS {
         if wanted(name) {
@@ -43,29 +35,12 @@ pub(super) fn info(out: &mut Vec<u8>, sections: &[&[u8]], facts: &Facts<'_>) {
     reply::bulk(out, text.as_bytes());
 }
 
-/// Answers `ROLE`.
-pub(super) fn role(out: &mut Vec<u8>, condition: Condition) {
-    if condition == Condition::Replica {
-        reply::array(out, 5);
-        reply::bulk(out, b"slave");
-        reply::bulk(out, MASTER_HOST.as_bytes());
-        reply::integer(out, MASTER_PORT);
-        reply::bulk(out, b"connect");
-        reply::integer(out, -1);
-    } else {
-        reply::array(out, 3);
-        reply::bulk(out, b"master");
-        reply::integer(out, 0);
-        reply::array(out, 0);
-    }
-}
-
 /// What a server that was never promoted reports as the former name of its data's history.
 pub(super) const NO_REPLICATION_ID: &str = "0000000000000000000000000000000000000000";
 
 /// The master that a pretended replica pretends to have: one that cannot be reached.
 const MASTER_HOST: &str = "127.0.0.1";
-const MASTER_PORT: i64 = 1;
+const MASTER_PORT: u16 = 1;
 
 type WriteSection = fn(&mut String, &Facts<'_>);
 

@@ -64,39 +64,10 @@ impl Exchange {
                     .insert(channel.to_vec(), self.published);
                 *self.listeners.entry(channel.to_vec()).or_default() += 1;
             }
-            confirm(
-                out,
-                "subscribe",
-                Some(channel),
-                subscriptions.channels.len(),
-            );
-        }
-    }
-
-    /// No channel is all of them.
-    pub(super) fn unsubscribe(
-        &mut self,
-        subscriptions: &mut Subscriptions,
-        channels: &[&[u8]],
-        out: &mut Vec<u8>,
-    ) {
-        if channels.is_empty() && subscriptions.channels.is_empty() {
-            return confirm(out, "unsubscribe", None, 0);
-        }
-        let all: Vec<Vec<u8>> = match channels {
-            [] => subscriptions.channels.keys().cloned().collect(),
-            some => some.iter().map(|channel| channel.to_vec()).collect(),
-        };
-        for channel in all {
-            if subscriptions.channels.remove(&channel).is_some() {
-                self.leave(&channel);
-            }
-            confirm(
-                out,
-                "unsubscribe",
-                Some(&channel),
-                subscriptions.channels.len(),
-            );
+            reply::array(out, 3);
+            reply::bulk(out, b"subscribe");
+            reply::bulk(out, channel);
+            reply::integer(out, subscriptions.channels.len());
         }
     }
 
@@ -142,11 +113,4 @@ impl Subscriptions {
             reply::bulk(out, &message.payload);
         }
     }
-}
-
-fn confirm(out: &mut Vec<u8>, what: &str, channel: Option<&[u8]>, count: usize) {
-    reply::array(out, 3);
-    reply::bulk(out, what.as_bytes());
-    reply::bulk_or_null(out, channel);
-    reply::integer(out, count);
 }

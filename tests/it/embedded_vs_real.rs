@@ -60,6 +60,11 @@ impl Raw {
         }
         in_short(&self.ask(&request))
     }
+
+    /// Waits until the node has seen the end of the last connection that received from a channel.
+    fn await_no_receiver(&mut self, channel: &str) {
+        while self.say(&[b"PUBLISH", channel.as_bytes(), b""]) != ":0\r\n" {}
+    }
 }
 
 /// What a server answers to one command on a connection of its own.
@@ -281,9 +286,8 @@ fn conversation(address: &str) -> Vec<String> {
         ],
     );
     say(&mut subscriber, &[]);
-    for channel in [waits, "quorumlock:none", "quorumlock:other"] {
-        say(&mut subscriber, &["UNSUBSCRIBE", channel]);
-    }
+    drop(subscriber);
+    publisher.await_no_receiver(waits);
     // Its entry has no receiver any more.
     say(
         &mut publisher,
@@ -298,7 +302,6 @@ fn conversation(address: &str) -> Vec<String> {
             "",
         ],
     );
-    say(&mut publisher, &["EXISTS", "quorumlock-queue:k"]);
-    say(&mut subscriber, &["PTTL", "k"]);
+    say(&mut publisher, &["ZCARD", "quorumlock-queue:k"]);
     said
 }

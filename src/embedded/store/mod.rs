@@ -2,20 +2,20 @@
 //! out.
 //!
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own.
-//! Replies are those of a real server byte for byte, error texts included; only strings and sorted
-//! sets exist, and only the commands and options that the library uses. Scripts are not
+//! Replies to the library are those of a real server byte for byte, error texts included; only
+//! strings and sorted sets exist, and only the commands and options that are used. Scripts are not
 //! interpreted: the scripts of [`script`](crate::protocol::script) are known by their text and
 //! written out in Rust in `scripts`, all others are refused.
 //!
-//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT,
-//! PXAT or a condition on the value, `PEXPIRE` with a condition, subscription by pattern, RESP3.
+//! Left out, and refused as a server refuses what it does not know: other options of `SET` than NX
+//! and PX, options in lower case, subscription by pattern, RESP3.
 //!
 //! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each
 //! [`ClientState`] hear it.
 //!
-//! Checks come in a server's order: does the command exist, has it the right number of arguments,
-//! is the client let in, is there memory, is this a master, is it loaded. Valkey asks for the
-//! password first.
+//! Checks come in the order of Valkey, which asks for the password first: is the client let in,
+//! does the command exist, is there memory, is this a master, is it loaded. The number of arguments
+//! is checked last, and by servers before memory.
 
 use super::calls::{Calls, ScriptValue};
 use super::command::{self, Needs};
@@ -180,46 +180,27 @@ impl Store {
         let Some((name, rest)) = arguments.split_first() else {
             return Ok(());
         };
-        let command = command::named(name).filter(|(name, ..)| self.has(name));
-        let barred = self.password.is_some()
-            && !session.authenticated
-            && command.is_none_or(|(name, ..)| *name != "AUTH");
-        if barred && self.kind == ServerKind::Valkey9 {
+        let command = command::named(name).filter(|(name, _)| self.has(name));
+        let is_login = command.is_some_and(|(name, _)| *name == "AUTH");
+        if self.password.is_some() && !session.authenticated && !is_login {
             return Err(NOT_AUTHENTICATED);
         }
-        let Some((name, words, needs)) = command else {
-            reply::unknown_command(out, arguments, self.kind);
+        let Some(&(name, needs)) = command else {
+            reply::unknown_command(out, name);
             return Ok(());
         };
-        let name = *name;
-        if !words.contains(&arguments.len()) {
-            reply::wrong_arity(out, name);
-            return Ok(());
-        }
-        if barred {
-            return Err(NOT_AUTHENTICATED);
-        }
-        self.check_condition(*needs)?;
+        self.check_condition(needs)?;
         let is_listener = session.subscriptions.are_any();
-        if is_listener && !matches!(name, "PING" | "SUBSCRIBE" | "UNSUBSCRIBE") {
-            reply::error(
-                out,
-                &format!(
-                    "ERR Can't execute '{}': {ONLY_LISTENING}",
-                    name.to_lowercase()
-                ),
-            );
-            return Ok(());
+        if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
+            return Err(ONLY_LISTENING);
         }
         let database = &mut self.databases[session.database];
         match (name, rest) {
-            ("AUTH", _) => self.authenticate(session, rest, out)?,
-            ("DBSIZE", _) => reply::integer(out, database.keys(now).count()),
-            ("DEL", keys) => reply::integer(
+            ("AUTH", [_, ..]) => self.authenticate(session, rest, out)?,
+            ("DEL", keys @ [_, ..]) => reply::integer(
                 out,
                 keys.iter().filter(|key| database.remove(key, now)).count(),
             ),
-            ("ECHO", [text]) => reply::bulk(out, text),
             ("EVAL", [text, key_count, values @ ..]) => {
                 let script = self.known_scripts.learn(text);
                 self.evaluate(session, script, key_count, values, now, out)?;
@@ -228,20 +209,6 @@ impl Store {
                 let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
                 let script = self.known_scripts.find(hash).ok_or(no_script)?;
                 self.evaluate(session, Some(script), key_count, values, now, out)?;
-            }
-            ("EXISTS", keys) => reply::integer(
-                out,
-                keys.iter().filter(|key| database.exists(key, now)).count(),
-            ),
-            ("FLUSHALL", how) => {
-                let is_known = |how: &&[u8]| {
-                    how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC")
-                };
-                if how.len() > 1 || !how.iter().all(is_known) {
-                    return Err(SYNTAX);
-                }
-                self.clear();
-                reply::simple(out, "OK");
             }
             ("GET", [key]) => reply::bulk_or_null(out, database.string(key, now)?),
             ("GETRANGE", [key, start, end]) => {
@@ -259,30 +226,16 @@ impl Store {
                 };
                 info::info(out, sections, &facts);
             }
-            ("PEXPIRE", [key, milliseconds]) => {
-                reply::integer(
-                    out,
-                    u8::from(expire::expire(database, key, milliseconds, now)?),
-                );
-            }
-            // The conditions that newer servers take.
-            ("PEXPIRE", [_, _, option, ..]) => {
-                out.extend_from_slice(b"-ERR Unsupported option ");
-                out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
-                out.extend_from_slice(b"\r\n");
-            }
-            ("PING", text) if is_listener => {
+            ("PING", []) if is_listener => {
                 reply::array(out, 2);
                 reply::bulk(out, b"pong");
-                reply::bulk(out, text.first().copied().unwrap_or_default());
+                reply::bulk(out, b"");
             }
             ("PING", []) => reply::simple(out, "PONG"),
-            ("PING", [text, ..]) => reply::bulk(out, text),
             ("PTTL", [key]) => reply::integer(out, expire::remaining(database, key, now)),
             ("PUBLISH", [channel, payload]) => {
                 reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
             }
-            ("ROLE", _) => info::role(out, self.condition),
             ("SELECT", [index]) => select(session, index, out)?,
             ("SET", [key, value, options @ ..]) => {
                 if set(database, key, value, options, now)? {
@@ -291,23 +244,22 @@ impl Store {
                     reply::null(out);
                 }
             }
-            ("SUBSCRIBE", channels) => {
+            ("SUBSCRIBE", channels @ [_, ..]) => {
                 self.exchange
                     .subscribe(&mut session.subscriptions, channels, out)
             }
-            ("UNSUBSCRIBE", channels) => {
-                self.exchange
-                    .unsubscribe(&mut session.subscriptions, channels, out)
-            }
-            ("TIME", _) => {
+            ("TIME", []) => {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
                 reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
             }
-            ("ZADD" | "ZCARD" | "ZRANGE" | "ZREM" | "ZSCORE", [key, rest @ ..]) => {
-                zset::run(name, database, key, rest, now, out)?;
+            ("ZADD", [key, rest @ ..]) if rest.len() > 1 => {
+                reply::integer(out, zset::add(database, key, rest, now)?);
             }
-            // The table of commands has seen to it that nothing else comes here.
+            ("ZCARD", [key]) => reply::integer(out, database.members(key, now)?.len()),
+            ("ZRANGE", [key, start, end, options @ ..]) => {
+                zset::range(database.members(key, now), [start, end], options, out)?;
+            }
             _ => reply::wrong_arity(out, name),
         }
         Ok(())
@@ -418,8 +370,7 @@ const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?";
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
-const ONLY_LISTENING: &str =
-    "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
+const ONLY_LISTENING: &str = "ERR only SUBSCRIBE and PING are allowed in this context";
 
 fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;

@@ -47,7 +47,7 @@ fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[
                 "{held:?}: {key} is not as it was"
             );
         }
-        say_once(address, &["FLUSHALL"]);
+        say_once(address, &[&["DEL"], keys].concat());
     }
 }
 
