@@ -204,7 +204,7 @@ pub use api::kind;
 pub use api::lease::{Lease, SecretText};
 pub use api::lock::holder::Holder;
 pub use api::mutex::Mutex;
-pub use api::node_status::{Latency, NodeState, NodeStatus};
+pub use api::node_status::{Latency, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
 pub use api::shutdown::ShutdownOutcome;
@@ -217,6 +217,7 @@ pub use api::watchdog::Watchdog;
 /// for a `select!` of the right version.
 #[doc(no_inline)]
 pub use crossbeam_channel;
+pub use engine::nodes::status::NodeState;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
 pub use events::event;
 pub use events::extension::ExtendOutcome;

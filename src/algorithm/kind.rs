@@ -125,6 +125,11 @@ impl Kind {
         }
     }
 
+    /// The fence, or the floor; zero of a lock without one.
+    pub fn number(self) -> FencingToken {
+        self.fence().unwrap_or(FencingToken::saturating(0))
+    }
+
     /// The same, with this fence.
     #[must_use]
     pub fn with_fence(self, fence: FencingToken) -> Kind {

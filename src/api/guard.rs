@@ -2,11 +2,9 @@
 
 use crate::algorithm::fence::FencingToken;
 use crate::api::held::Held;
-use crate::api::kind::sealed::{Number, Own, Sealed};
 use crate::api::kind::{Any, Fenced, Kind, Plain, Read, Reentrant, Set, Slot, Write};
 use crate::api::lease::Lease;
-use crate::api::lock::Lock;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::Result;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
@@ -42,26 +40,15 @@ use std::time::Duration;
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<K: Kind = Plain> {
     held: Held,
-    number: <K as Sealed>::Number,
-    own: <K as Sealed>::Own,
     /// Guards of a reentrant lock stay on their thread.
     kind: PhantomData<K>,
 }
 
 impl<K: Kind> MutexGuard<K> {
-    /// The guard of what this lock has taken. Fails where a number is missing that the kind has.
-    pub(super) fn of(lock: &Lock, held: Held) -> Result<MutexGuard<K>> {
-        match K::Number::of(held.fence()) {
-            Some(number) => Ok(MutexGuard {
-                own: K::Own::of(lock, held.lock().key()),
-                held,
-                number,
-                kind: PhantomData,
-            }),
-            None => Err(Error::new(
-                ErrorKind::Config,
-                format!("the lock of {:?} has no number", lock.name()),
-            )),
+    pub(super) fn of(held: Held) -> MutexGuard<K> {
+        MutexGuard {
+            held,
+            kind: PhantomData,
         }
     }
 
@@ -102,9 +89,10 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`LeaseTooShort`](ErrorKind::LeaseTooShort) when [`remaining`](MutexGuard::remaining) is
-    /// less; [`LeaseLost`](ErrorKind::LeaseLost) when it is zero, or the loss of the lock has been
-    /// [signalled](MutexGuard::lost); [`Forked`](ErrorKind::Forked). The guard is as before.
+    /// [`LeaseTooShort`](crate::ErrorKind::LeaseTooShort) when [`remaining`](MutexGuard::remaining)
+    /// is less; [`LeaseLost`](crate::ErrorKind::LeaseLost) when it is zero, or the loss of the lock
+    /// has been [signalled](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is
+    /// as before.
     pub fn ensure(&self, remaining: Duration) -> Result<()> {
         self.held.lock().ensure(remaining)
     }
@@ -142,8 +130,8 @@ impl<K: Kind> MutexGuard<K> {
     /// by a restart, get it again.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) for an unusable time to live, or in a callback that an
-    /// extension of the same lock calls; [`Forked`](ErrorKind::Forked).
+    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live, or in a callback that an
+    /// extension of the same lock calls; [`Forked`](crate::ErrorKind::Forked).
     pub fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
         self.held.lock().extend(ttl)
     }
@@ -168,10 +156,10 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when the lock has no watchdog and the thread that
-    /// watches it cannot be started; [`Config`](ErrorKind::Config) in a callback that an extension
-    /// of the same lock calls; [`Forked`](ErrorKind::Forked). A channel from before a fork receives
-    /// no message in the child.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread
+    /// that watches it cannot be started; [`Config`](crate::ErrorKind::Config) in a callback that
+    /// an extension of the same lock calls; [`Forked`](crate::ErrorKind::Forked). A channel from
+    /// before a fork receives no message in the child.
     pub fn lost(&self) -> Result<Receiver<()>> {
         self.held.lost()
     }
@@ -229,11 +217,11 @@ impl<K: Kind> MutexGuard<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes answered in time to tell whether
-    /// a quorum has freed the lock, or none can have held it any more. The release has been sent to
-    /// every node that can be reached, and nodes that hang run it when they continue; at the
-    /// latest, the lock ends with its time to live. [`Forked`](ErrorKind::Forked) in a child of the
-    /// process that holds the lock: it is still held.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered in time to tell
+    /// whether a quorum has freed the lock, or none can have held it any more. The release has been
+    /// sent to every node that can be reached, and nodes that hang run it when they continue; at
+    /// the latest, the lock ends with its time to live. [`Forked`](crate::ErrorKind::Forked) in a
+    /// child of the process that holds the lock: it is still held.
     pub fn unlock(self) -> Result<ReleaseOutcome> {
         self.held.unlock()
     }
@@ -264,9 +252,9 @@ impl<K: Kind> MutexGuard<K> {
     /// After its extension by more than [`Lease::ttl`] the key may live no longer there than that.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) when other guards of this client share the lock, or another of
-    /// its threads is just trying to; the guard is dropped. [`Forked`](ErrorKind::Forked) in a
-    /// child of the process that holds the lock.
+    /// [`Config`](crate::ErrorKind::Config) when other guards of this client share the lock, or
+    /// another of its threads is just trying to; the guard is dropped.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock.
     pub fn detach(self) -> Result<Lease<K>> {
         Lease::of(self.held.detach()?)
     }
@@ -276,12 +264,7 @@ impl<K: Kind + Send> MutexGuard<K> {
     /// Forgets the kind in the type, not in the guard: for a field or a collection that holds
     /// guards of any kind.
     pub fn erase(self) -> MutexGuard<Any> {
-        MutexGuard {
-            held: self.held,
-            number: self.number.fence(),
-            own: self.own.erased(),
-            kind: PhantomData,
-        }
+        MutexGuard::of(self.held)
     }
 }
 
@@ -301,21 +284,21 @@ impl MutexGuard<Fenced> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn fence(&self) -> FencingToken {
-        self.number
+        self.held.lock().kind().number()
     }
 }
 
 impl MutexGuard<Reentrant<Fenced>> {
     /// The number of this acquisition, the same at every level.
     pub fn fence(&self) -> FencingToken {
-        self.number
+        self.held.lock().kind().number()
     }
 }
 
 impl MutexGuard<Any> {
     /// The number of this acquisition, if its kind has one.
     pub fn fence(&self) -> Option<FencingToken> {
-        self.number
+        self.held.lock().kind().fence()
     }
 }
 
@@ -324,22 +307,17 @@ impl MutexGuard<Any> {
 impl MutexGuard<Any> {
     /// The slot of a permit; 0 for another lock.
     pub(crate) fn slot_number(&self) -> usize {
-        self.own.slot
+        self.held.slot()
     }
 
-    /// The same guard, as one that can be made a lock to read, if it holds the lock to write.
-    pub(crate) fn into_writer(
-        self,
-    ) -> std::result::Result<MutexGuard<Write>, Box<MutexGuard<Any>>> {
-        match self.own.read_side {
-            Some(side) => Ok(MutexGuard {
-                held: self.held,
-                number: (),
-                own: *side,
-                kind: PhantomData,
-            }),
-            None => Err(Box::new(self)),
-        }
+    /// Whether it holds the lock to write, beside readers.
+    pub(crate) fn is_writer(&self) -> bool {
+        matches!(self.held, Held::Writer(..))
+    }
+
+    /// The same lock to read.
+    pub(crate) fn into_reader(self) -> Result<MutexGuard<Any>> {
+        self.held.downgrade().map(MutexGuard::of)
     }
 }
 
@@ -357,18 +335,19 @@ impl MutexGuard<Write> {
     /// to write ends: the channel is disconnected.
     ///
     /// # Errors
-    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended or the nodes do not have the
-    /// lock any more. [`Config`](ErrorKind::Config) and [`Forked`](ErrorKind::Forked) as
-    /// [`extend`](MutexGuard::extend). In each case the guard is dropped.
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when the lease has ended or the nodes do not have
+    /// the lock any more. [`Config`](crate::ErrorKind::Config) and
+    /// [`Forked`](crate::ErrorKind::Forked) as [`extend`](MutexGuard::extend). In each case the
+    /// guard is dropped.
     pub fn downgrade(self) -> Result<MutexGuard<Read>> {
-        MutexGuard::of(&self.own.0, self.own.0.downgrade(self.held)?)
+        self.held.downgrade().map(MutexGuard::of)
     }
 }
 
 impl MutexGuard<Fenced<Write>> {
     /// The number of this writer, greater than the number of every writer before it.
     pub fn fence(&self) -> FencingToken {
-        self.number
+        self.held.lock().kind().number()
     }
 
     /// Makes it a lock to read, as [`downgrade`](MutexGuard::downgrade) of a writer without a
@@ -377,7 +356,7 @@ impl MutexGuard<Fenced<Write>> {
     /// # Errors
     /// As [`downgrade`](MutexGuard::downgrade) of a writer without a number.
     pub fn downgrade(self) -> Result<MutexGuard<Read>> {
-        MutexGuard::of(&self.own.0, self.own.0.downgrade(self.held)?)
+        self.held.downgrade().map(MutexGuard::of)
     }
 }
 
@@ -402,7 +381,7 @@ impl MutexGuard<Slot> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn slot(&self) -> usize {
-        self.own.0
+        self.held.slot()
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::time::Human;
-use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
+use crate::engine::nodes::status::{NodeState, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
-use crate::fault::{Cause, Fault};
+use crate::fault::Fault;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,31 +16,6 @@ pub struct NodeStatus {
     address: String,
     is_declared_durable: bool,
     snapshot: NodeStatusSnapshot,
-}
-
-/// What a node is to a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NodeState {
-    /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing
-    /// delays, for ever.
-    Down(Cause),
-    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a
-    /// while, and may have forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
-    Quarantined {
-        /// How long it still lasts, unless the node is restarted again.
-        remaining: Duration,
-    },
-    /// It answers, and does not vote: a replica, one of several shards of a cluster, a wrong
-    /// password, the same server as another node; or it answered the last attempt with an error
-    /// that does not pass by itself, such as out of memory, no permission or too few replicas. It
-    /// is tried again, in case that changes. An error that passes, as while a script runs for long,
-    /// is [`Down`](NodeState::Down).
-    Rejected(Cause),
-    /// No connection has been tried. Connections are made when the first lock is taken.
-    Unknown,
-    /// It votes.
-    Voting,
 }
 
 impl NodeStatus {
@@ -63,13 +38,7 @@ impl NodeStatus {
 
     /// What it is to this client, as of the last time that it was asked something.
     pub fn state(&self) -> NodeState {
-        match self.snapshot.state {
-            NodeStateSnapshot::Down(fault) => NodeState::Down(fault.cause),
-            NodeStateSnapshot::Quarantined(remaining) => NodeState::Quarantined { remaining },
-            NodeStateSnapshot::Rejected(fault) => NodeState::Rejected(fault.cause),
-            NodeStateSnapshot::Unknown => NodeState::Unknown,
-            NodeStateSnapshot::Voting => NodeState::Voting,
-        }
+        self.snapshot.state
     }
 
     /// How long it has been up, or down, or in quarantine: since the client found out. For one that
@@ -103,7 +72,7 @@ impl NodeStatus {
     pub fn counted_for(&self) -> Option<Duration> {
         self.snapshot
             .counted_for
-            .filter(|_| self.snapshot.state == NodeStateSnapshot::Voting)
+            .filter(|_| self.snapshot.state == NodeState::Voting)
     }
 
     /// How what it remembers does not fit this client: each was reported as the event
@@ -235,15 +204,17 @@ pub struct Latency {
 /// One line: the address, what it is, for how long the client has known that, and why.
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fault = self.snapshot.last_fault.map(Explained);
+        let fault = fault.map_or_else(String::new, |fault| fault.to_string());
         let (state, explanation) = match self.snapshot.state {
-            NodeStateSnapshot::Down(fault) => ("down", Explained(fault).to_string()),
-            NodeStateSnapshot::Quarantined(remaining) => {
+            NodeState::Down(_) => ("down", fault),
+            NodeState::Quarantined { remaining } => {
                 ("in quarantine", format!("{} left", Human(remaining)))
             }
-            NodeStateSnapshot::Rejected(fault) => ("rejected", Explained(fault).to_string()),
-            NodeStateSnapshot::Unknown => ("unknown", String::new()),
-            NodeStateSnapshot::Voting if self.is_connected() => ("voting", String::new()),
-            NodeStateSnapshot::Voting => ("voting", "not connected".to_owned()),
+            NodeState::Rejected(_) => ("rejected", fault),
+            NodeState::Unknown => ("unknown", String::new()),
+            NodeState::Voting if self.is_connected() => ("voting", String::new()),
+            NodeState::Voting => ("voting", "not connected".to_owned()),
         };
         write!(
             f,
@@ -267,20 +238,6 @@ impl fmt::Display for NodeStatus {
             f.write_str(", declared durable but appends nothing to disk (aof_enabled:0)")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for NodeState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NodeState::Down(cause) => write!(f, "down, {cause}"),
-            NodeState::Quarantined { remaining } => {
-                write!(f, "in quarantine, {} left", Human(*remaining))
-            }
-            NodeState::Rejected(cause) => write!(f, "rejected, {cause}"),
-            NodeState::Unknown => f.write_str("unknown"),
-            NodeState::Voting => f.write_str("voting"),
-        }
     }
 }
 

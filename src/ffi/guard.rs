@@ -104,14 +104,11 @@ impl GuardHandle {
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
         let (held, mut in_use) = self.take_out()?;
-        let writer = match held.into_writer() {
-            Ok(writer) => writer,
-            Err(held) => {
-                in_use.held = Some(*held);
-                return Err(Failure::new(Code::Config, "the lock is not held to write"));
-            }
-        };
-        let reader = writer.downgrade()?.erase();
+        if !held.is_writer() {
+            in_use.held = Some(held);
+            return Err(Failure::new(Code::Config, "the lock is not held to write"));
+        }
+        let reader = held.into_reader()?;
         self.fence.store(0, Ordering::Relaxed);
         if let Some(event_fd) = self.event_fd.get() {
             let signalled = Arc::clone(event_fd);

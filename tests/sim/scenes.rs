@@ -1,11 +1,12 @@
 //! Short scenes: one client, three nodes, and one thing that goes wrong at the moment where it
 //! matters. Random plans seldom get there, or break no rule by it.
 
-use crate::api::node_status::{NodeState, NodeStatus};
+use crate::api::node_status::NodeStatus;
 use crate::api::redlock::Redlock;
 use crate::api::shutdown::ShutdownOutcome;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::api::watchdog::Watchdog;
+use crate::engine::nodes::status::NodeState;
 use crate::events::error::ErrorKind;
 use crate::events::extension::ExtendOutcome;
 use crate::kernel::with;

@@ -6,7 +6,6 @@ mod release;
 mod state;
 mod watching;
 
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
@@ -99,9 +98,9 @@ impl HeldLock {
         self.client.resources(self.key())
     }
 
-    /// The number of the acquisition, if the lock is fenced.
-    pub(crate) fn fence(&self) -> Option<FencingToken> {
-        self.claim.kind.fence()
+    /// What kind of lock it is, with the number of the acquisition if it is fenced.
+    pub(crate) fn kind(&self) -> Kind {
+        self.claim.kind
     }
 
     /// What names the lock in the local queue.

@@ -33,11 +33,10 @@
 
 pub(crate) mod sealed;
 
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
-use sealed::{AnyOwn, ReadSide, Sealed, SlotIndex};
+use sealed::Sealed;
 use std::marker::PhantomData;
 
 /// A kind of lock. Sealed: the kinds of this module are all there are.
@@ -55,9 +54,6 @@ pub enum Plain {}
 impl Kind for Plain {}
 
 impl Sealed for Plain {
-    type Number = ();
-    type Own = ();
-
     fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
         let is_plain = matches!(kind, kind::Kind::Plain | kind::Kind::Permit(_))
             && matches!(key, LockKey::One(_));
@@ -72,9 +68,6 @@ pub struct Fenced<K = Plain>(PhantomData<K>);
 impl Kind for Fenced<Plain> {}
 
 impl Sealed for Fenced<Plain> {
-    type Number = FencingToken;
-    type Own = ();
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         matches!(kind, kind::Kind::Fenced(_)).then_some(kind)
     }
@@ -83,9 +76,6 @@ impl Sealed for Fenced<Plain> {
 impl Kind for Fenced<Write> {}
 
 impl Sealed for Fenced<Write> {
-    type Number = FencingToken;
-    type Own = ReadSide;
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         matches!(kind, kind::Kind::Write(Some(_))).then_some(kind)
     }
@@ -99,9 +89,6 @@ pub enum Read {}
 impl Kind for Read {}
 
 impl Sealed for Read {
-    type Number = ();
-    type Own = ();
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         (kind == kind::Kind::Read).then_some(kind)
     }
@@ -164,9 +151,6 @@ pub enum Write {}
 impl Kind for Write {}
 
 impl Sealed for Write {
-    type Number = ();
-    type Own = ReadSide;
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         (kind == kind::Kind::Write(None)).then_some(kind)
     }
@@ -209,9 +193,6 @@ pub enum Set {}
 impl Kind for Set {}
 
 impl Sealed for Set {
-    type Number = ();
-    type Own = ();
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         // A set of one name is a plain lock.
         (kind == kind::Kind::Plain).then_some(kind)
@@ -266,9 +247,6 @@ pub enum Slot {}
 impl Kind for Slot {}
 
 impl Sealed for Slot {
-    type Number = ();
-    type Own = SlotIndex;
-
     fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
         // A slot is the plain lock of its name. Without the semaphore, there are at least as many
         // permits.
@@ -339,9 +317,6 @@ impl Kind for Reentrant<Plain> {}
 impl Kind for Reentrant<Fenced> {}
 
 impl<K: Sealed> Sealed for Reentrant<K> {
-    type Number = K::Number;
-    type Own = K::Own;
-
     const IS_REENTRANT: bool = true;
 
     fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
@@ -357,9 +332,6 @@ pub enum Any {}
 impl Kind for Any {}
 
 impl Sealed for Any {
-    type Number = Option<FencingToken>;
-    type Own = AnyOwn;
-
     fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
         Some(kind)
     }

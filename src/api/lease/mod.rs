@@ -7,7 +7,6 @@ pub(crate) use detached::DetachedLease;
 pub use text::SecretText;
 
 use crate::algorithm::fence::FencingToken;
-use crate::api::kind::sealed::{Number, Sealed};
 use crate::api::kind::{Any, Fenced, Kind, Plain, Set, Write};
 use crate::events::error::{Error, ErrorKind, Result};
 use std::fmt;
@@ -59,18 +58,15 @@ use std::time::{Duration, SystemTime};
 #[must_use = "dropping a lease releases nothing: the lock stays held until it expires"]
 pub struct Lease<K: Kind = Plain> {
     detached: DetachedLease,
-    number: <K as Sealed>::Number,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind> Lease<K> {
     /// Fails if the lock is not of this kind.
     pub(crate) fn of(detached: DetachedLease) -> Result<Lease<K>> {
-        let kind = K::kind_of(detached.kind(), detached.key());
-        match kind.and_then(|kind| Some((kind, K::Number::of(kind.fence())?))) {
-            Some((kind, number)) => Ok(Lease {
+        match K::kind_of(detached.kind(), detached.key()) {
+            Some(kind) => Ok(Lease {
                 detached: detached.of_kind(kind),
-                number,
                 kind: PhantomData,
             }),
             None => Err(Error::new(
@@ -137,21 +133,21 @@ impl Lease<Set> {
 impl Lease<Fenced> {
     /// The number of the acquisition.
     pub fn fence(&self) -> FencingToken {
-        self.number
+        self.detached.kind().number()
     }
 }
 
 impl Lease<Fenced<Write>> {
     /// The number of the writer.
     pub fn fence(&self) -> FencingToken {
-        self.number
+        self.detached.kind().number()
     }
 }
 
 impl Lease<Any> {
     /// The number of the acquisition, if its kind has one.
     pub fn fence(&self) -> Option<FencingToken> {
-        self.number
+        self.detached.kind().fence()
     }
 }
 

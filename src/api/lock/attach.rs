@@ -80,7 +80,7 @@ impl DetachedLease {
         Ok(match lock.kind.access() {
             _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
             Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),
-            Some(Access::Write) | None => Held::Alone(held),
+            _ => lock.held_alone(held),
         })
     }
 

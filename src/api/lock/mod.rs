@@ -14,7 +14,7 @@ mod taking;
 mod waiter;
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::kind::{Access, Kind};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::{Human, LeaseTime};
 use crate::api::client::Client;
@@ -38,7 +38,7 @@ const MAX_NAME: usize = 4096;
 
 /// A lock by name, with settings.
 #[derive(Clone)]
-pub struct Lock {
+pub(crate) struct Lock {
     client: Client,
     /// Its key, and the queues of threads that want it.
     local: LocalLock,
@@ -146,25 +146,12 @@ impl Lock {
         }
     }
 
-    /// The lock of the readers beside a writer, with the writer's settings.
-    pub(super) fn read_side(&self) -> Lock {
-        Lock {
-            kind: Kind::Read,
-            ..self.clone()
-        }
-    }
-
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
     pub(super) fn key(&self) -> &LockKey {
         self.local.key()
-    }
-
-    /// Whether its guards hold it to write, beside readers.
-    pub(super) fn is_writer(&self) -> bool {
-        self.kind.access() == Some(Access::Write)
     }
 
     /// The name without the prefix; of a set, its names.
@@ -180,14 +167,6 @@ impl Lock {
     /// How many permits a semaphore has, as the program has given it.
     pub(super) fn permits(&self) -> usize {
         self.permits.as_ref().map_or(0, PermitSlots::count)
-    }
-
-    /// Which slot of the semaphore has this key.
-    pub(super) fn slot_of(&self, key: &LockKey) -> usize {
-        let keys = self.permits.iter().flat_map(PermitSlots::keys);
-        keys.zip(0..)
-            .find(|&(slot, _)| slot == key.title())
-            .map_or(0, |(_, index)| index)
     }
 
     /// Whether it is of several names.

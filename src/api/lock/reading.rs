@@ -8,6 +8,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::held::Held;
+use crate::api::held_lock::HeldLock;
 use crate::api::share::Share;
 use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
@@ -71,10 +72,7 @@ impl Lock {
     }
 
     /// Makes what a writer holds a lock to read, with the settings of this lock.
-    pub(in crate::api) fn downgrade(&self, held: Held) -> Result<Held> {
-        let Held::Alone(writer) = held else {
-            return Ok(held);
-        };
+    pub(in crate::api) fn downgrade(&self, writer: HeldLock) -> Result<Share> {
         self.client.check_process()?;
         let ttl = self.prepare()?;
         let asked_at = self.client.engine().now();
@@ -85,7 +83,7 @@ impl Lock {
         share.lock().held().span().end(HoldOutcome::Downgraded);
         // Threads of this client that wait to read share its lease.
         self.local.release(held_here, self.client.engine().now());
-        Ok(Held::Shared(share))
+        Ok(share)
     }
 
     /// Joins the threads of this client that read, if a lease of theirs will do: without `until`,

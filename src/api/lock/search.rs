@@ -8,19 +8,32 @@
 //! So an attempt takes one round trip where permits are left, and three at most, each within a node
 //! timeout. What a refused slot has set is undone before the next one is asked for.
 
+use super::Lock;
 use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;
 use crate::algorithm::acquire::WaitLimit;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::QueueRound;
 use crate::algorithm::vote::Outcome;
 use crate::api::held::Held;
+use crate::api::held_lock::HeldLock;
 use crate::engine::calls::{AttemptRecord, RoundResult};
 use crate::engine::local_queue::slots::TakenSlot;
 use crate::events::error::Result;
 
 /// Most slots that one attempt asks for.
 const MOST_TRIES: u32 = 3;
+
+impl Lock {
+    /// What a guard that shares it with no other has of it.
+    pub(super) fn held_alone(&self, held: HeldLock) -> Held {
+        match self.kind {
+            Kind::Write(_) => Held::Writer(held, self.clone()),
+            _ => Held::Alone(held),
+        }
+    }
+}
 
 impl<'a> Attempts<'a, '_> {
     /// Does what the machine asks for until it is done: the lock, of a semaphore with its slot.
@@ -30,7 +43,7 @@ impl<'a> Attempts<'a, '_> {
         slot.iter().for_each(TakenSlot::hold);
         Ok(won.map(|won| match slot {
             Some(slot) => Held::Permit(won.lock, slot),
-            None => Held::Alone(won.lock),
+            None => self.call.lock.held_alone(won.lock),
         }))
     }
 

@@ -222,7 +222,7 @@ where
     /// # Errors
     /// As [`lock_with`](Mutex::lock_with).
     pub fn lock_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        self.guard(self.lock.take_as(owner, Some(wait))?)
+        Ok(self.lock.take_as(owner, Some(wait))?.map(MutexGuard::of))
     }
 }
 
@@ -242,7 +242,7 @@ impl Mutex<Any> {
         wait: Option<&Wait>,
     ) -> Result<Option<MutexGuard<Any>>> {
         let mutex = Mutex::<Any>::new(self.lock.reentrant());
-        mutex.guard(mutex.lock.take_as(owner, wait)?)
+        Ok(mutex.lock.take_as(owner, wait)?.map(MutexGuard::of))
     }
 
     /// As [`holder`](Mutex::holder) of a plain or fenced lock.

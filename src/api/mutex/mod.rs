@@ -3,7 +3,6 @@
 mod kinds;
 
 use crate::api::guard::MutexGuard;
-use crate::api::held::Held;
 use crate::api::kind::{Any, Kind, Plain};
 use crate::api::lease::Lease;
 use crate::api::lock::Lock;
@@ -143,7 +142,7 @@ impl<K: Kind> Mutex<K> {
     /// owner takes a [reentrant](Mutex::reentrant) lock again that is lost.
     #[doc(alias = "acquire")]
     pub fn lock(&self) -> Result<MutexGuard<K>> {
-        MutexGuard::of(&self.lock, self.lock.take_at_last()?)
+        self.lock.take_at_last().map(MutexGuard::of)
     }
 
     /// Makes one attempt, and never waits for a holder or in a queue: at most the node timeout
@@ -168,7 +167,7 @@ impl<K: Kind> Mutex<K> {
     /// as [`lock`](Mutex::lock).
     #[doc(alias = "try_acquire")]
     pub fn try_lock(&self) -> Result<Option<MutexGuard<K>>> {
-        self.guard(self.lock.take(None)?)
+        Ok(self.lock.take(None)?.map(MutexGuard::of))
     }
 
     /// Takes the lock, waiting for at most this long; zero is one attempt, as by
@@ -234,7 +233,7 @@ impl<K: Kind> Mutex<K> {
     /// [`lock_timeout`](Mutex::lock_timeout).
     #[doc(alias = "try_lock_until")]
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        self.guard(self.lock.take_with(wait)?)
+        Ok(self.lock.take_with(wait)?.map(MutexGuard::of))
     }
 
     /// Makes a guard of a lease, to extend and release a lock that is held already. Sends nothing
@@ -274,12 +273,7 @@ impl<K: Kind> Mutex<K> {
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     /// Nothing is sent, the lease is used up, and the lock, if it was still held, expires.
     pub fn attach(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
-        MutexGuard::of(&self.lock, lease.detached().attach_to(&self.lock)?)
-    }
-
-    fn guard<J: Kind>(&self, held: Option<Held>) -> Result<Option<MutexGuard<J>>> {
-        held.map(|held| MutexGuard::of(&self.lock, held))
-            .transpose()
+        lease.detached().attach_to(&self.lock).map(MutexGuard::of)
     }
 }
 

@@ -23,7 +23,6 @@ mod exit;
 mod json;
 mod list;
 mod locks;
-mod manual;
 mod nodes;
 mod printable;
 mod protection;
@@ -84,7 +83,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
             clap_complete::generate(shell, &mut Arguments::command(), "quorumlock", &mut script);
             report::page(&String::from_utf8_lossy(&script));
         }
-        Command::Manual => report::page(&manual::page(Arguments::command())),
+        Command::Manual => report::page(include_str!("quorumlock.1")),
         Command::Version => report::page(&Arguments::command().render_version()),
     }
     Ok(Exit::OK)

@@ -1,16 +1,16 @@
 //! A status of a node of each message.
 
 use super::errors::MINUTE;
-use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
+use crate::engine::nodes::status::NodeStatusSnapshot;
 use crate::fault::detail::Detail;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::server_info::ServerInfo;
-use crate::{NodeNote, NodeStatus};
+use crate::{NodeNote, NodeState, NodeStatus};
 use std::time::Duration;
 
 pub(super) fn looks() -> Vec<NodeStatus> {
-    use NodeStateSnapshot::{Down, Quarantined, Rejected, Unknown, Voting};
-    let status = |state, note, is_durable, said: &str| {
+    use NodeState::{Down, Quarantined, Rejected, Unknown, Voting};
+    let status = |state, last_fault, note, is_durable, said: &str| {
         let mut server_info = ServerInfo::default();
         server_info.learn(said.as_bytes());
         let counted_for = if let NodeNote::Founder { age } = note {
@@ -26,7 +26,7 @@ pub(super) fn looks() -> Vec<NodeStatus> {
             counted_for,
             mismatches: Vec::new(),
             server_info,
-            last_fault: None,
+            last_fault,
             latency: Default::default(),
             fault_counts: Default::default(),
         };
@@ -38,24 +38,40 @@ pub(super) fn looks() -> Vec<NodeStatus> {
     let version = "redis_version:7.0.15";
     let evicts = &format!("{version}\nmaxmemory:1\nmaxmemory_policy:allkeys-lru");
     vec![
-        status(Voting, founder, false, version),
-        status(Voting, NodeNote::Withheld, false, version),
-        status(Voting, NodeNote::Missing, false, version),
-        status(Voting, founder, false, evicts),
-        status(Voting, founder, true, &format!("{version}\naof_enabled:0")),
+        status(Voting, None, founder, false, version),
+        status(Voting, None, NodeNote::Withheld, false, version),
+        status(Voting, None, NodeNote::Missing, false, version),
+        status(Voting, None, founder, false, evicts),
         status(
-            Quarantined(Duration::from_millis(56_800)),
+            Voting,
+            None,
+            founder,
+            true,
+            &format!("{version}\naof_enabled:0"),
+        ),
+        status(
+            Quarantined {
+                remaining: Duration::from_millis(56_800),
+            },
+            None,
             since,
             false,
             version,
         ),
         status(
-            Down(Fault::new(Phase::Connect, Cause::Refused)),
+            Down(Cause::Refused),
+            Some(Fault::new(Phase::Connect, Cause::Refused)),
             NodeNote::Unknown,
             false,
             "",
         ),
-        status(Rejected(auth), NodeNote::Unknown, false, ""),
-        status(Unknown, NodeNote::Unknown, false, ""),
+        status(
+            Rejected(Cause::Auth),
+            Some(auth),
+            NodeNote::Unknown,
+            false,
+            "",
+        ),
+        status(Unknown, None, NodeNote::Unknown, false, ""),
     ]
 }

@@ -6,7 +6,7 @@ use super::Nodes;
 use crate::algorithm::incarnation::mismatch::Mismatch;
 use crate::algorithm::incarnation::summary::NodeNote;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::time::Timestamp;
+use crate::algorithm::time::{Human, Timestamp};
 use crate::events::metrics::families::MISMATCHES;
 use crate::events::metrics::nodes::NodeSample;
 use crate::events::node_states::NodeMode;
@@ -15,12 +15,13 @@ use crate::fault::server_error::ServerError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::latency::Histogram;
 use crate::protocol::server_info::ServerInfo;
+use std::fmt;
 use std::time::Duration;
 
 /// One node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeStatusSnapshot {
-    pub(crate) state: NodeStateSnapshot,
+    pub(crate) state: NodeState,
     /// How long it has been in this state.
     pub(crate) time: Duration,
     pub(crate) is_connected: bool,
@@ -36,14 +37,28 @@ pub(crate) struct NodeStatusSnapshot {
     pub(crate) fault_counts: FaultCounts,
 }
 
-/// The state of a node.
+/// What a node is to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NodeStateSnapshot {
-    Down(Fault),
-    /// For so long.
-    Quarantined(Duration),
-    Rejected(Fault),
+#[non_exhaustive]
+pub enum NodeState {
+    /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing
+    /// delays, for ever.
+    Down(Cause),
+    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a
+    /// while, and may have forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
+    Quarantined {
+        /// How long it still lasts, unless the node is restarted again.
+        remaining: Duration,
+    },
+    /// It answers, and does not vote: a replica, one of several shards of a cluster, a wrong
+    /// password, the same server as another node; or it answered the last attempt with an error
+    /// that does not pass by itself, such as out of memory, no permission or too few replicas. It
+    /// is tried again, in case that changes. An error that passes, as while a script runs for long,
+    /// is [`Down`](NodeState::Down).
+    Rejected(Cause),
+    /// No connection has been tried. Connections are made when the first lock is taken.
     Unknown,
+    /// It votes.
     Voting,
 }
 
@@ -71,12 +86,12 @@ impl NodeStatusSnapshot {
         let remaining = connection.quarantine.remaining(now);
         let state = match (seen.state, seen.fault) {
             (NodeMode::Down, Some(fault)) if is_rejection(fault) => {
-                NodeStateSnapshot::Rejected(fault)
+                NodeState::Rejected(fault.cause)
             }
-            (NodeMode::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(connection.fault())),
-            _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
-            (NodeMode::Unknown, _) => NodeStateSnapshot::Unknown,
-            (NodeMode::Quarantined | NodeMode::Up, _) => NodeStateSnapshot::Voting,
+            (NodeMode::Down, fault) => NodeState::Down(fault.unwrap_or(connection.fault()).cause),
+            _ if !remaining.is_zero() => NodeState::Quarantined { remaining },
+            (NodeMode::Unknown, _) => NodeState::Unknown,
+            (NodeMode::Quarantined | NodeMode::Up, _) => NodeState::Voting,
         };
         NodeStatusSnapshot {
             state,
@@ -95,10 +110,10 @@ impl NodeStatusSnapshot {
     /// What counters show of the node.
     pub(crate) fn sample(&self, address: &str) -> NodeSample {
         let quarantine = match self.state {
-            NodeStateSnapshot::Quarantined(remaining) => remaining,
+            NodeState::Quarantined { remaining } => remaining,
             _ => Duration::ZERO,
         };
-        let votes = self.state == NodeStateSnapshot::Voting;
+        let votes = self.state == NodeState::Voting;
         NodeSample {
             address: address.to_owned(),
             is_up: votes || !quarantine.is_zero(),
@@ -111,6 +126,20 @@ impl NodeStatusSnapshot {
             }),
             replies: self.latency.clone(),
             faults: self.fault_counts.clone(),
+        }
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeState::Down(cause) => write!(f, "down, {cause}"),
+            NodeState::Quarantined { remaining } => {
+                write!(f, "in quarantine, {} left", Human(*remaining))
+            }
+            NodeState::Rejected(cause) => write!(f, "rejected, {cause}"),
+            NodeState::Unknown => f.write_str("unknown"),
+            NodeState::Voting => f.write_str("voting"),
         }
     }
 }
@@ -136,12 +165,16 @@ mod tests {
     #[test]
     fn a_sample_shows_what_the_node_is_and_what_does_not_fit() {
         let second = Duration::from_secs(1);
-        let fault = Fault::new(Phase::Connect, Cause::Closed);
         for (state, is_up, votes, quarantine) in [
-            (NodeStateSnapshot::Voting, true, true, Duration::ZERO),
-            (NodeStateSnapshot::Quarantined(second), true, false, second),
-            (NodeStateSnapshot::Down(fault), false, false, Duration::ZERO),
-            (NodeStateSnapshot::Unknown, false, false, Duration::ZERO),
+            (NodeState::Voting, true, true, Duration::ZERO),
+            (
+                NodeState::Quarantined { remaining: second },
+                true,
+                false,
+                second,
+            ),
+            (NodeState::Down(Cause::Closed), false, false, Duration::ZERO),
+            (NodeState::Unknown, false, false, Duration::ZERO),
         ] {
             let status = NodeStatusSnapshot {
                 state,

@@ -39,7 +39,12 @@ fn the_manual_page_has_every_option_of_every_command() {
         let section = section.unwrap_or_else(|| panic!("no section {command}"));
         let help = run(tool(&[command, "--help"]));
         assert_eq!(help.code, Some(0), "{}", help.err);
-        for (name, text) in options(&help.out) {
+        let options = options(&help.out);
+        for entry in section.lines().filter(|line| line.starts_with("\\fB-")) {
+            let is_known = |(name, _): &(String, _)| entry == format!("\\fB{name}\\fR");
+            assert!(options.iter().any(is_known), "{command}: {entry}");
+        }
+        for (name, text) in options {
             let entry = format!("\\fB{name}\\fR\n{text}");
             assert!(
                 section.contains(&entry) || shared.contains(&entry),
