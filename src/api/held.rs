@@ -19,8 +19,8 @@ pub(crate) enum Held {
     /// release, on every connection.
     Permit(HeldLock, TakenSlot),
     Shared(Share),
-    /// To write, by this lock, which can take it to read.
-    Writer(HeldLock, Lock),
+    /// To write, by this lock, which can take it to read. Boxed: guards of all kinds are as big.
+    Writer(HeldLock, Box<Lock>),
 }
 
 impl Held {

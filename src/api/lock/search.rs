@@ -29,7 +29,7 @@ impl Lock {
     /// What a guard that shares it with no other has of it.
     pub(super) fn held_alone(&self, held: HeldLock) -> Held {
         match self.kind {
-            Kind::Write(_) => Held::Writer(held, self.clone()),
+            Kind::Write(_) => Held::Writer(held, Box::new(self.clone())),
             _ => Held::Alone(held),
         }
     }
