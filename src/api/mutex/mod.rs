@@ -238,7 +238,8 @@ impl<K: Kind> Mutex<K> {
 
     /// Makes a guard of a lease, to extend and release a lock that is held already. Sends nothing
     /// and does not wait. A [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's
-    /// [`ttl`](Mutex::ttl); its limits count from now.
+    /// [`ttl`](Mutex::ttl) or the [`ttl`](Lease::ttl) of the lease, whichever is longer; its limits
+    /// count from now.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
