@@ -35,7 +35,7 @@ impl ExtensionsByHand {
     }
 
     /// The one that has begun was sent then, and has no result.
-    pub fn note_unanswered(&mut self, sent_at: LeaseTime) {
+    pub fn on_unanswered(&mut self, sent_at: LeaseTime) {
         if let Some(end) = self.awaited.take() {
             let end = self.unanswered.map_or(end, |earlier| earlier.end.min(end));
             self.unanswered = Some(Unanswered { sent_at, end });
@@ -43,13 +43,13 @@ impl ExtensionsByHand {
     }
 
     /// The one that has begun counts, and nodes go by none before it.
-    pub fn note_counted(&mut self) {
+    pub fn on_extended(&mut self) {
         *self = ExtensionsByHand::default();
     }
 
     /// An automatic extension counts that was sent at `start`. Returns the end of its lease: the
     /// one it asks for, or an earlier one.
-    pub fn note_automatic(&mut self, start: LeaseTime, end: LeaseTime) -> LeaseTime {
+    pub fn on_automatic_extension(&mut self, start: LeaseTime, end: LeaseTime) -> LeaseTime {
         // With the same start as one by hand, it was sent before that.
         self.unanswered = self
             .unanswered
@@ -70,17 +70,17 @@ mod tests {
     }
 
     /// What is sent and noted for one lock, one step a millisecond.
-    #[derive(Clone, Default)]
+    #[derive(Clone)]
     struct Lock {
         by_hand: ExtensionsByHand,
         now: u64,
         /// The start and end of the extension that counts.
-        counted: (u64, u64),
-        /// When an automatic extension was sent whose result was not noted.
-        automatic: Option<u64>,
-        /// When one by hand was sent, and its end.
-        awaited: Option<(u64, u64)>,
-        unanswered: Vec<(u64, u64)>,
+        counted: (LeaseTime, LeaseTime),
+        /// When an automatic extension was sent whose result was not noted, and its end.
+        automatic: Option<(LeaseTime, LeaseTime)>,
+        /// The same of one by hand.
+        awaited: Option<(LeaseTime, LeaseTime)>,
+        unanswered: Vec<(LeaseTime, LeaseTime)>,
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -105,38 +105,38 @@ mod tests {
         /// Takes a step; false where it is not possible.
         fn take(&mut self, step: Step) -> bool {
             self.now += 1;
+            let sent = |ttl| (at(self.now), at(self.now + ttl));
             match step {
                 Step::SendAutomatic => {
                     let is_possible = !self.by_hand.is_awaited() && self.automatic.is_none();
-                    self.automatic = Some(self.now);
+                    self.automatic = Some(sent(100));
                     is_possible
                 }
                 Step::CountAutomatic => {
-                    let Some(start) = self.automatic.take() else {
+                    let Some((start, end)) = self.automatic.take() else {
                         return false;
                     };
-                    let end = self.by_hand.note_automatic(at(start), at(start + 100));
+                    let end = self.by_hand.on_automatic_extension(start, end);
                     if start > self.counted.0 {
-                        let end = (0..).find(|&millis| at(millis) == end).unwrap();
                         self.counted = (start, end);
                     }
                     true
                 }
                 Step::Begin(ttl) => {
-                    let sent = (self.now, self.now + ttl);
-                    self.by_hand.begin(at(sent.1));
+                    let sent = sent(ttl);
+                    self.by_hand.begin(sent.1);
                     sent.1 > self.counted.1 && self.awaited.replace(sent).is_none()
                 }
                 Step::EndUnanswered => {
                     let Some(sent) = self.awaited.take() else {
                         return false;
                     };
-                    self.by_hand.note_unanswered(at(sent.0));
+                    self.by_hand.on_unanswered(sent.0);
                     self.unanswered.push(sent);
                     true
                 }
                 Step::EndCounted => {
-                    self.by_hand.note_counted();
+                    self.by_hand.on_extended();
                     self.awaited.take().is_some_and(|sent| {
                         self.counted = sent;
                         true
@@ -171,8 +171,12 @@ mod tests {
         }
         let mut visited = 0;
         let lock = Lock {
-            counted: (0, 50),
-            ..Lock::default()
+            by_hand: ExtensionsByHand::default(),
+            now: 0,
+            counted: (at(0), at(50)),
+            automatic: None,
+            awaited: None,
+            unanswered: Vec::new(),
         };
         search(&lock, &mut Vec::new(), &mut visited);
         assert!(visited > 20_000, "{visited}");
@@ -182,16 +186,16 @@ mod tests {
     fn an_automatic_extension_counts_fully_once_it_was_sent_after_all_by_hand() {
         let mut by_hand = ExtensionsByHand::default();
         by_hand.begin(at(50));
-        by_hand.note_unanswered(at(10));
-        assert_eq!(by_hand.note_automatic(at(10), at(90)), at(50));
-        assert_eq!(by_hand.note_automatic(at(11), at(90)), at(90));
+        by_hand.on_unanswered(at(10));
+        assert_eq!(by_hand.on_automatic_extension(at(10), at(90)), at(50));
+        assert_eq!(by_hand.on_automatic_extension(at(11), at(90)), at(90));
         // One more by hand: the earlier one restricts nothing any more.
         by_hand.begin(at(140));
-        assert_eq!(by_hand.note_automatic(at(12), at(150)), at(140));
-        by_hand.note_unanswered(at(100));
-        assert_eq!(by_hand.note_automatic(at(99), at(150)), at(140));
+        assert_eq!(by_hand.on_automatic_extension(at(12), at(150)), at(140));
+        by_hand.on_unanswered(at(100));
+        assert_eq!(by_hand.on_automatic_extension(at(99), at(150)), at(140));
         by_hand.begin(at(300));
-        by_hand.note_counted();
-        assert_eq!(by_hand.note_automatic(at(99), at(400)), at(400));
+        by_hand.on_extended();
+        assert_eq!(by_hand.on_automatic_extension(at(99), at(400)), at(400));
     }
 }

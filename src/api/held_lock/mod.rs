@@ -275,7 +275,7 @@ impl HeldLock {
         // then.
         debug_assert!(self.lease().end() <= ttl.lease_from(start).end());
         if let Some(watched) = self.watched.get() {
-            watched.note_unanswered(start);
+            watched.on_unanswered(start);
         }
         if self.lease().is_valid(now) {
             ExtendResult::Failed(self.client.unavailability(&count).causes)

@@ -147,7 +147,7 @@ impl Nodes {
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
-                self.note_not_left(node, *ticket, now);
+                self.on_leave_refused(node, *ticket, now);
                 self.releases.note_not_run(
                     node,
                     *ticket,
@@ -236,7 +236,7 @@ impl Nodes {
             }
         }
         if let Vote::Fault(_) = cast.vote {
-            self.note_not_left(node, ticket, now);
+            self.on_leave_refused(node, ticket, now);
         }
         let is_usable = self.count_vote(&mut cast, now);
         if let Some(refusal) = refusal {
@@ -247,7 +247,7 @@ impl Nodes {
 
     /// A node has not run an operation. If that removes the entry of a call that has ended, the
     /// node may tell that call as one that waits.
-    fn note_not_left(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+    fn on_leave_refused(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
         let leaves = |command: Command<'_>| {
             matches!(
                 command.operation.verb,

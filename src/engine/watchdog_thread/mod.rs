@@ -260,7 +260,7 @@ impl WatchdogThread {
         {
             let mut held = lock(&watched.held);
             held.ttl = held.ttl.map(|own| own.max(ttl));
-            held.by_hand.note_counted();
+            held.by_hand.on_extended();
         }
         if counted == Some(less_margin) {
             watched.renew(lease);
@@ -429,7 +429,7 @@ impl WatchdogLoop {
         if count.is_extended() {
             let end = lock(&watched.held)
                 .by_hand
-                .note_automatic(start, lease.end());
+                .on_automatic_extension(start, lease.end());
             let lease = Validity::until(end);
             let less_margin = watched.lease_less_margin(lease, ttl);
             let counted = schedule

@@ -174,8 +174,8 @@ impl WatchedLock {
     }
 
     /// An extension by hand that was sent at `start` has no result.
-    pub(crate) fn note_unanswered(&self, start: LeaseTime) {
-        lock(&self.held).by_hand.note_unanswered(start);
+    pub(crate) fn on_unanswered(&self, start: LeaseTime) {
+        lock(&self.held).by_hand.on_unanswered(start);
     }
 
     /// The lease as the schedule has it: earlier by the margin, or by half of a short validity.
