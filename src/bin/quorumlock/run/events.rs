@@ -1,6 +1,7 @@
 //! What happens, for `--json-events` and `-v`: events of the library, and those of this program;
 //! and messages.
 
+use super::descriptor::path_of;
 use super::options::Options;
 use super::output::Output;
 use crate::exit::Failure;
@@ -27,9 +28,7 @@ impl Events {
     pub(super) fn open(options: &Options) -> Result<Events, Failure> {
         let open = |descriptor: u32| {
             // Appending, because a file that is opened again has a position of its own.
-            let file = OpenOptions::new()
-                .append(true)
-                .open(format!("/dev/fd/{descriptor}"));
+            let file = OpenOptions::new().append(true).open(path_of(descriptor));
             let failed =
                 |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
             let notice = |count| json("output_dropped", Object::new(), &missing(count));

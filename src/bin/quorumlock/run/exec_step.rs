@@ -5,7 +5,7 @@
 //! continue, or kills it. A process that waits at this gate has not become the command yet, so a
 //! signal or a loss that is found there starts nothing.
 
-use super::not_started::Teller;
+use super::not_started::StepEnd;
 use super::signals;
 use crate::exit::Exit;
 use crate::report;
@@ -18,8 +18,8 @@ use std::process::Command;
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, the descriptor of a [`Teller`], one to close or `-`, the program,
-/// its arguments. Comes back only to end.
+/// Becomes the command: `parent`, the descriptor of a [`StepEnd`], one to close or `-`, the
+/// program, its arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
         words
@@ -27,7 +27,7 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
             .and_then(|word| word.to_str()?.parse::<i32>().ok())
     };
     let parent = number();
-    let teller = number().map(Teller::of);
+    let not_started = number().map(StepEnd::of);
     let descriptor = number();
     let Some(program) = words.next() else {
         return Exit::USAGE;
@@ -36,8 +36,8 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
         let _ = nix::unistd::close(descriptor);
     }
     let exit = become_command(parent, &program, words);
-    if let Some(teller) = teller {
-        teller.tell();
+    if let Some(not_started) = not_started {
+        not_started.write();
     }
     exit
 }

@@ -12,6 +12,7 @@
 //! None of these steps waits for a reader of what this program writes: [`output`].
 
 mod acquire;
+mod descriptor;
 mod events;
 mod exec_step;
 mod group;
@@ -135,7 +136,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         shares_group,
     };
     let Outcome { exit, loss } = supervisor.run();
-    let was_started = !not_started.is_told();
+    let was_started = !not_started.is_written();
     // A loss does not matter to what has not run.
     let loss = loss.filter(|_| was_started);
     let about = Object::new()
