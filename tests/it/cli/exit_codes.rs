@@ -1,6 +1,6 @@
 //! Every exit code of `run`, and what the command finds in its environment.
 
-use super::deployment::{Deployment, Ended, folder, run, tool, wait};
+use super::deployment::{Deployment, Ended, folder, prints, run, tool, wait};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, free_port};
 use nix::sys::signal::{Signal, kill};
@@ -290,8 +290,7 @@ fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
     for (command, expected, keys) in table {
         let name = command.concat();
         let words = [&["run", "--min-hold", "50s", &name, "--"], command].concat();
-        let ended = run(deployment.tool(&words));
-        assert_eq!(ended.code, Some(expected), "{command:?}: {}", ended.all());
+        prints(&deployment, &words, expected, &[]);
         assert!(
             eventually(Duration::from_secs(5), || deployment.keys() == keys),
             "{command:?}: {:?}",

@@ -18,6 +18,14 @@ fn servers() -> Vec<Server> {
         .collect()
 }
 
+/// The nodes, with this in front of their addresses.
+fn urls_of(servers: &[Server], login: &str) -> String {
+    let urls = servers
+        .iter()
+        .map(|server| format!("redis://{login}@{}", server.address()));
+    urls.collect::<Vec<_>>().join(",")
+}
+
 /// Whether more than six digits of a planted token are shown, or most of another one.
 fn has_token(text: &str) -> bool {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -89,10 +97,7 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
 #[test]
 fn a_password_is_read_from_a_file_or_printed_by_a_command() {
     let servers = servers();
-    let urls: Vec<String> = servers
-        .iter()
-        .map(|server| format!("redis://default@{}", server.address()))
-        .collect();
+    let urls = urls_of(&servers, "default");
     let path = folder().join("password");
     fs::write(&path, format!("{PASSWORD}\n")).unwrap();
     let path = path.to_str().unwrap();
@@ -106,7 +111,7 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
         ] {
             let words = [&words[..1], &[option, value], &words[1..]].concat();
             let mut tool = tool(&words);
-            tool.env("QUORUMLOCK_NODES", urls.join(","));
+            tool.env("QUORUMLOCK_NODES", &urls);
             // Nodes that refuse the password are asked again until this time has passed.
             if !is_right {
                 tool.env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
@@ -123,10 +128,7 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
 #[test]
 fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program() {
     let servers = servers();
-    let urls: Vec<String> = servers
-        .iter()
-        .map(|server| format!("redis://default@{}", server.address()))
-        .collect();
+    let urls = urls_of(&servers, "default");
     let folder = folder();
     let (program, log) = (folder.join("quorumlock"), folder.join("log"));
     fs::copy(PRESENT, &program).unwrap();
@@ -141,7 +143,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
         "99",
     ];
     let mut running = tool_at(&program, &words);
-    running.env("QUORUMLOCK_NODES", urls.join(","));
+    running.env("QUORUMLOCK_NODES", urls);
     let running = running.spawn().unwrap();
     let asked = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     let holds = |server: &Server| server.keys().is_ok_and(|keys| keys == ["a"]);
@@ -166,11 +168,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
 #[test]
 fn the_command_does_not_find_the_password_however_it_was_given() {
     let servers = servers();
-    let urls: Vec<String> = servers
-        .iter()
-        .map(|server| format!("redis://:{PASSWORD}@{}", server.address()))
-        .collect();
-    let urls = urls.join(",");
+    let urls = urls_of(&servers, &format!(":{PASSWORD}"));
     let file = folder().join("quorumlock.env");
     fs::write(&file, format!("QUORUMLOCK_NODES={urls}\n")).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
