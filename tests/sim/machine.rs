@@ -6,6 +6,7 @@ use crate::events::metrics::counters::Counters;
 use crate::judge::Command;
 use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
+use crate::protocol::key_space;
 use crate::protocol::resp::Reply;
 use crate::random::Random;
 use crate::refusals::Refusal;
@@ -259,6 +260,8 @@ pub(crate) struct Node {
     pub(crate) is_hung: bool,
     /// Why it refuses requests.
     pub(crate) refusal: Option<Refusal>,
+    /// Whether its users have no right to what it remembers of itself.
+    pub(crate) hides_note: bool,
     /// Counts its restarts.
     pub(crate) life: u64,
     /// A copy of its data.
@@ -286,6 +289,7 @@ impl Node {
             is_dark: false,
             is_hung: false,
             refusal: None,
+            hides_note: false,
             life: 0,
             saved: None,
             is_promoted: false,
@@ -318,6 +322,10 @@ impl Node {
         millis: u64,
         out: &mut Vec<u8>,
     ) {
+        if self.hides_note && words.contains(&key_space::node("").as_bytes()) {
+            out.extend_from_slice(NO_RIGHT);
+            return;
+        }
         let refusal = self
             .refusal
             .and_then(|refusal| refusal.reply(flavour, (&self.store, session), words, millis));
@@ -348,6 +356,10 @@ impl Node {
         self.refusal = None;
     }
 }
+
+/// What Redis 7.0 replies to a user without a right to the key.
+const NO_RIGHT: &[u8] =
+    b"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n";
 
 /// When simulated time begins, in milliseconds since 1970.
 const EPOCH: u64 = 1_700_000_000_000;

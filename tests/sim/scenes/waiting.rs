@@ -1,0 +1,386 @@
+//! Scenes of calls that wait in the queues of locks.
+
+use super::{
+    blocked, counted, execute, far, give_away, has_key, has_two_clients, keys, pass, play,
+    set_delay, strike,
+};
+use crate::api::wait::{CancelHandle, Wait};
+use crate::kernel::with;
+use crate::plan::{Kind, MILLISECOND, Plan, SECOND};
+use crate::wire::Connection;
+use crate::{clients, kernel};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The client 0 and so many more.
+fn has_more_clients(plan: &mut Plan, clients: usize) {
+    plan.clients = vec![plan.clients[0].clone(); clients + 1];
+    plan.paths = vec![plan.paths[0].clone(); plan.nodes.len() * plan.clients.len()];
+}
+
+/// What the client 0 sends to a node is lost, and the connection with it.
+fn cut(node: usize) {
+    with(|world| {
+        for index in 0..world.connections.len() {
+            let connection = &world.connections[index];
+            if (connection.client, connection.node) == (0, node) && !connection.is_subscriber {
+                world.cut(index);
+            }
+        }
+    });
+}
+
+/// How many calls have an entry on a node.
+fn calls(node: usize) -> String {
+    execute(node, &[b"ZCARD", b"quorumlock-queue:r0"])
+        .trim()
+        .to_owned()
+}
+
+/// Rule 3.5: also where a node granted the lock, which kept no entry as nobody waited there.
+#[test]
+fn a_lost_attempt_leaves_an_entry_on_each_node() {
+    play(
+        |_| {},
+        |redlock| {
+            give_away(&[1, 2], "r0");
+            kernel::spawn(0, move || {
+                let waited = redlock
+                    .mutex("r0")
+                    .fair()
+                    .lock_timeout(Duration::from_secs(1));
+                assert!(waited.unwrap().is_none());
+            });
+            pass(100);
+            assert_eq!([0, 1, 2].map(calls), [":1", ":1", ":1"]);
+            pass(2_000);
+        },
+    );
+}
+
+/// A writer in front of a reader gives up, and the lock is read.
+#[test]
+fn a_call_that_gives_up_tells_the_one_behind_it() {
+    play(
+        |plan| has_more_clients(plan, 3),
+        |redlock| {
+            let held = clients::open(1).read_mutex("r0").lock().unwrap();
+            let writer = redlock.write_mutex("r0");
+            let handle = CancelHandle::new();
+            let wait = Wait::unlimited().cancelled_by(&handle);
+            kernel::spawn(0, move || _ = writer.lock_with(&wait).map(drop));
+            pass(100);
+            let reader = clients::open(3).read_mutex("r0");
+            let given_up_at = with(|world| world.now) + 200 * MILLISECOND;
+            kernel::spawn(3, move || {
+                let guard = reader.lock().unwrap();
+                let late = with(|world| world.now).saturating_sub(given_up_at);
+                assert!(late < 20 * MILLISECOND, "{late} ns after the writer");
+                drop(guard);
+            });
+            kernel::sleep_until(given_up_at);
+            handle.cancel();
+            pass(1_000);
+            drop(held);
+        },
+    );
+}
+
+/// Its removal was lost with the connections to a quorum of nodes.
+#[test]
+fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it() {
+    let is_far = |plan: &mut Plan| {
+        has_more_clients(plan, 3);
+        far(plan);
+    };
+    play(is_far, |redlock| {
+        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+        kernel::spawn(0, move || {
+            let waited = redlock
+                .mutex("r0")
+                .fair()
+                .lock_timeout(Duration::from_millis(300));
+            assert!(waited.unwrap().is_none());
+            // It listens for a while.
+            pass(2_000);
+        });
+        pass(200);
+        let next = clients::open(3).mutex("r0").fair();
+        let released_at = with(|world| world.now) + 500 * MILLISECOND;
+        kernel::spawn(3, move || {
+            let guard = next.lock().unwrap();
+            let late = with(|world| world.now).saturating_sub(released_at);
+            assert!(late < 200 * MILLISECOND, "{late} ns after the release");
+            drop(guard);
+        });
+        pass(102);
+        cut(0);
+        cut(1);
+        kernel::sleep_until(released_at);
+        drop(held);
+        pass(2_000);
+    });
+}
+
+/// Rule 3.5: at any time of its first wait.
+#[test]
+fn a_release_before_the_subscription_is_confirmed_is_not_missed() {
+    let is_far = |plan: &mut Plan| {
+        has_two_clients(plan);
+        far(plan);
+    };
+    play(is_far, |_| {
+        let holder = clients::open(1);
+        for offset in 0..40 {
+            let held = holder.mutex("r0").fair().lock().unwrap();
+            let waiting = clients::open(0).mutex("r0").fair();
+            let released_at = with(|world| world.now) + offset * MILLISECOND;
+            kernel::spawn(0, move || {
+                let guard = waiting.lock().unwrap();
+                let late = with(|world| world.now).saturating_sub(released_at);
+                assert!(late < 150 * MILLISECOND, "{late} ns after {offset} ms");
+                drop(guard);
+            });
+            kernel::sleep_until(released_at);
+            drop(held);
+            pass(300);
+        }
+    });
+}
+
+/// A call is granted by one node, then by another, and each is told late that the attempt was lost,
+/// when its key has ended. A call behind it does not pass.
+#[test]
+fn an_entry_outlasts_a_grant() {
+    play(has_two_clients, |redlock| {
+        give_away(&[1, 2], "r0");
+        let first = redlock.mutex("r0").fair().ttl(Duration::from_millis(500));
+        kernel::spawn(0, move || drop(first.lock_timeout(Duration::from_secs(3))));
+        pass(2_000);
+        let second = clients::open(1).mutex("r0").fair();
+        let waited = second.lock_timeout(Duration::from_millis(300));
+        assert!(waited.unwrap().is_none());
+        pass(2_000);
+    });
+}
+
+/// With an even number of nodes, half of them are enough to refuse, and not to wait by.
+#[test]
+fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
+    let has_four_nodes = |plan: &mut Plan| {
+        plan.nodes.push(plan.nodes[0].clone());
+        has_more_clients(plan, 1);
+        plan.paths[2].delay = 5 * MILLISECOND;
+        plan.paths[3].delay = 5 * MILLISECOND;
+    };
+    play(has_four_nodes, |redlock| {
+        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+        let waiting = redlock.mutex("r0").fair();
+        kernel::spawn(0, move || drop(waiting.lock().unwrap()));
+        pass(5_000);
+        drop(held);
+        pass(500);
+        let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
+        assert!((2..12).contains(&attempts), "{attempts}");
+    });
+}
+
+/// A slot that is free on one node only is asked for less and less often.
+#[test]
+fn a_slot_that_no_quorum_has_free_is_asked_for_ever_more_seldom() {
+    play(
+        |_| {},
+        |redlock| {
+            for (node, slot) in [
+                (0, "r0#0"),
+                (1, "r0#0"),
+                (2, "r0#0"),
+                (0, "r0#1"),
+                (1, "r0#1"),
+            ] {
+                let token = "7".repeat(40);
+                execute(
+                    node,
+                    &[b"SET", slot.as_bytes(), token.as_bytes(), b"PX", b"5400"],
+                );
+            }
+            kernel::spawn(0, move || {
+                let waited = redlock
+                    .semaphore("r0", 2)
+                    .lock_timeout(Duration::from_secs(5));
+                assert!(waited.unwrap().is_none());
+            });
+            pass(6_000);
+            let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
+            assert!((5..60).contains(&attempts), "{attempts}");
+        },
+    );
+}
+
+/// The entry of a call that has won goes with its release, whatever the kind of the lock.
+#[test]
+fn a_lock_that_was_waited_for_leaves_no_entry() {
+    play(
+        |_| {},
+        |redlock| {
+            for number in 0..2 {
+                let other = clients::open(0);
+                let held = redlock.mutex("r0").fenced().fair().lock().unwrap();
+                kernel::spawn(0, move || {
+                    pass(300);
+                    drop(held);
+                });
+                drop(other.mutex("r0").fenced().fair().lock().unwrap());
+                pass(100);
+                assert_eq!(
+                    keys(0),
+                    ["quorumlock-fence:r0", "quorumlock-node:"],
+                    "call {number}"
+                );
+            }
+        },
+    );
+}
+
+/// Two nodes give it one behind the call before it, and the third one, which that call has not
+/// reached, is told.
+#[test]
+fn a_call_has_the_same_ticket_on_each_node() {
+    let has_four_clients = |plan: &mut Plan| (0..3).for_each(|_| has_two_clients(plan));
+    play(has_four_clients, |redlock| {
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        strike(blocked(1, SECOND));
+        strike(Kind::SetWallClock {
+            client: 1,
+            by: 5 * SECOND.cast_signed(),
+        });
+        for client in [1, 3] {
+            let waiting = clients::open(client);
+            kernel::spawn(client, move || {
+                drop(waiting.mutex("r0").fair().lock().unwrap());
+            });
+            pass(50);
+        }
+        let last = |node| {
+            let queue = b"quorumlock-queue:r0";
+            let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
+            let words: Vec<_> = calls.lines().map(str::to_owned).collect();
+            let [.., call, _, ticket] = &words[..] else {
+                panic!("{words:?}");
+            };
+            (words.len() / 4, call.clone(), ticket.clone())
+        };
+        let [third, first, second] = [0, 1, 2].map(last);
+        assert_eq!((third.0, first.0), (1, 2), "calls");
+        assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
+        assert_eq!(second, first);
+        drop(held);
+        pass(2_000);
+    });
+}
+
+/// Also at a node that has stopped to answer since it has stored the entry, so that the attempt
+/// which won did not ask it.
+#[test]
+fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
+    play(has_two_clients, |redlock| {
+        let other = clients::open(1);
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        let waiting = other.clone();
+        kernel::spawn(1, move || {
+            drop(waiting.mutex("r0").fair().lock().unwrap());
+        });
+        pass(100);
+        assert!(has_key(0, "quorumlock-queue:r0"));
+        strike(blocked(1, 2 * SECOND));
+        // It finds out that the node hangs.
+        kernel::spawn(1, move || drop(other.mutex("r1").lock().unwrap()));
+        pass(500);
+        drop(held);
+        pass(3_000);
+        assert!(!has_key(0, "quorumlock-queue:r0"), "its entry has stayed");
+    });
+}
+
+/// What the connection should have removed counts as dead then. The next call that waits subscribes
+/// again.
+#[test]
+fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
+    play(
+        |_| {},
+        |redlock| {
+            let other = clients::open(0);
+            let held = redlock.mutex("r0").fair().lock().unwrap();
+            kernel::spawn(0, move || {
+                pass(100);
+                drop(held);
+            });
+            drop(other.mutex("r0").fair().lock().unwrap());
+            let subscriptions = || {
+                with(|world| {
+                    let is_open = |connection: &&Connection| {
+                        connection.is_subscriber && !connection.is_closed_by_client
+                    };
+                    let open = world.connections.iter().filter(is_open);
+                    open.map(|connection| connection.node)
+                        .collect::<BTreeSet<_>>()
+                })
+            };
+            assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
+            with(|world| {
+                for index in 0..world.connections.len() {
+                    let connection = &world.connections[index];
+                    if connection.node == 0 && !connection.is_subscriber {
+                        world.cut(index);
+                    }
+                }
+            });
+            drop(other.mutex("r1").lock().unwrap());
+            pass(100);
+            assert_eq!(subscriptions(), BTreeSet::from([1, 2]));
+        },
+    );
+}
+
+/// A thread polls for a vote that does not come while another one begins to wait: a message for
+/// that one ends the poll.
+#[test]
+fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
+    play(has_two_clients, |redlock| {
+        let other = clients::open(1);
+        give_away(&[1], "r1");
+        // The subscriber connections are there from the first wait.
+        for silence in [0, 40 * MILLISECOND] {
+            let held = other.mutex("r0").fair().lock().unwrap();
+            strike(blocked(0, silence));
+            let (polling, waiting) = (redlock.clone(), redlock.clone());
+            kernel::spawn(0, move || drop(polling.mutex("r1").try_lock()));
+            let released_at = with(|world| world.now) + 10 * MILLISECOND;
+            kernel::spawn(0, move || {
+                let guard = waiting.mutex("r0").fair().lock().unwrap();
+                let late = with(|world| world.now) - released_at;
+                assert!(late < 2 * MILLISECOND, "{late} ns after the release");
+                drop(guard);
+            });
+            kernel::sleep_until(released_at);
+            drop(held);
+            pass(500);
+        }
+    });
+}
+
+/// While the lock is held, a call tries when its nodes would have to be asked again, and not at the
+/// pace of one that is not told.
+#[test]
+fn a_call_that_is_told_does_not_try_meanwhile() {
+    play(has_two_clients, |redlock| {
+        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+        let waiting = redlock.mutex("r0").fair();
+        kernel::spawn(0, move || drop(waiting.lock().unwrap()));
+        pass(5_000);
+        drop(held);
+        pass(500);
+        let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
+        assert!((2..12).contains(&attempts), "{attempts}");
+    });
+}
