@@ -1,8 +1,8 @@
 //! Scenes of calls that wait in the queues of locks.
 
 use super::{
-    blocked, counted, execute, far, give_away, has_key, has_two_clients, keys, pass, play,
-    set_delay, strike,
+    blocked, connections, counted, execute, far, give_away, has_key, has_two_clients, keys, pass,
+    play, set_delay, strike,
 };
 use crate::api::wait::{CancelHandle, Wait};
 use crate::kernel::with;
@@ -28,6 +28,17 @@ fn cut(node: usize) {
             }
         }
     });
+}
+
+/// The nodes to which the client 0 has a connection that has asked to subscribe.
+fn subscriptions() -> BTreeSet<usize> {
+    with(|world| {
+        let is_open = |connection: &&Connection| {
+            connection.client == 0 && connection.is_subscriber && !connection.is_closed_by_client
+        };
+        let open = world.connections.iter().filter(is_open);
+        open.map(|connection| connection.node).collect()
+    })
 }
 
 /// How many calls have an entry on a node.
@@ -94,73 +105,112 @@ fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it
         far(plan);
     };
     play(is_far, |redlock| {
-        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
-        kernel::spawn(0, move || {
-            let waited = redlock
-                .mutex("r0")
-                .fair()
-                .lock_timeout(Duration::from_millis(300));
-            assert!(waited.unwrap().is_none());
-            // It listens for a while.
+        let released_at = 800 * MILLISECOND;
+        kernel::spawn(1, move || {
+            let holder = clients::open(1);
+            let held = holder.mutex("r0").fair().lock().unwrap();
+            let other = holder.mutex("r1").fair().lock().unwrap();
+            kernel::sleep_until(released_at);
+            drop(held);
             pass(2_000);
+            drop(other);
+        });
+        pass(100);
+        // The client goes on to listen.
+        let other = redlock.mutex("r1").fair();
+        kernel::spawn(0, move || drop(other.lock().unwrap()));
+        let ends = redlock.mutex("r0").fair();
+        kernel::spawn(0, move || {
+            let waited = ends.lock_timeout(Duration::from_millis(300));
+            assert!(waited.unwrap().is_none());
         });
         pass(200);
-        let next = clients::open(3).mutex("r0").fair();
-        let released_at = with(|world| world.now) + 500 * MILLISECOND;
         kernel::spawn(3, move || {
-            let guard = next.lock().unwrap();
+            let guard = clients::open(3).mutex("r0").fair().lock().unwrap();
             let late = with(|world| world.now).saturating_sub(released_at);
             assert!(late < 200 * MILLISECOND, "{late} ns after the release");
             drop(guard);
         });
-        pass(102);
+        kernel::sleep_until(402 * MILLISECOND);
         cut(0);
         cut(1);
-        kernel::sleep_until(released_at);
-        drop(held);
-        pass(2_000);
+        pass(3_000);
     });
 }
 
-/// Rule 3.5: at any time of its first wait.
+/// Rule 3.5: the subscriptions were away for so long that the call asks seldom.
 #[test]
-fn a_release_before_the_subscription_is_confirmed_is_not_missed() {
+fn a_release_just_before_the_subscriptions_are_there_again_is_not_missed() {
     let is_far = |plan: &mut Plan| {
         has_two_clients(plan);
-        far(plan);
+        (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
     };
-    play(is_far, |_| {
-        let holder = clients::open(1);
-        for offset in 0..40 {
-            let held = holder.mutex("r0").fair().lock().unwrap();
-            let waiting = clients::open(0).mutex("r0").fair();
-            let released_at = with(|world| world.now) + offset * MILLISECOND;
-            kernel::spawn(0, move || {
-                let guard = waiting.lock().unwrap();
-                let late = with(|world| world.now).saturating_sub(released_at);
-                assert!(late < 150 * MILLISECOND, "{late} ns after {offset} ms");
-                drop(guard);
-            });
-            kernel::sleep_until(released_at);
+    play(is_far, |redlock| {
+        kernel::spawn(1, || {
+            let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+            let cut = |node| {
+                strike(Kind::CutSubscribers {
+                    client: Some(0),
+                    node,
+                });
+            };
+            for _ in 0..40 {
+                pass(50);
+                (0..3).for_each(cut);
+            }
+            let before = connections(0);
+            while connections(0) == before {
+                pass(1);
+                (1..3).for_each(cut);
+                assert!(with(|world| world.now) < 20 * SECOND);
+            }
             drop(held);
-            pass(300);
-        }
+            pass(80);
+            assert!(
+                (0..3).all(|node| has_key(node, "r0")),
+                "it is not asked for"
+            );
+        });
+        pass(50);
+        let guard = redlock.mutex("r0").fair().lock().unwrap();
+        pass(500);
+        drop(guard);
     });
 }
 
-/// A call is granted by one node, then by another, and each is told late that the attempt was lost,
-/// when its key has ended. A call behind it does not pass.
+/// A call is granted by one node, and later by another one. Neither hears that the attempt was lost
+/// before its key has ended. A call behind it does not pass.
 #[test]
 fn an_entry_outlasts_a_grant() {
-    play(has_two_clients, |redlock| {
-        give_away(&[1, 2], "r0");
+    let is_far = |plan: &mut Plan| {
+        has_two_clients(plan);
+        (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
+    };
+    play(is_far, |redlock| {
+        give_away(&[0, 1, 2], "r0");
         let first = redlock.mutex("r0").fair().ttl(Duration::from_millis(500));
-        kernel::spawn(0, move || drop(first.lock_timeout(Duration::from_secs(3))));
-        pass(2_000);
-        let second = clients::open(1).mutex("r0").fair();
-        let waited = second.lock_timeout(Duration::from_millis(300));
-        assert!(waited.unwrap().is_none());
-        pass(2_000);
+        kernel::spawn(0, move || drop(first.lock_timeout(Duration::from_secs(4))));
+        pass(300);
+        for node in [0, 1] {
+            execute(node, &[b"DEL", b"r0"]);
+            while !has_key(node, "r0") {
+                pass(1);
+            }
+            strike(Kind::Block {
+                client: Some(0),
+                node: Some(node),
+                directions: [true, true],
+                time: 4 * SECOND,
+            });
+        }
+        pass(600);
+        assert!(!has_key(0, "r0") && !has_key(1, "r0"), "they have ended");
+        kernel::spawn(1, || {
+            let second = clients::open(1).mutex("r0").fair();
+            let waited = second.lock_timeout(Duration::from_millis(300));
+            assert!(waited.unwrap().is_none());
+        });
+        pass(5_000);
     });
 }
 
@@ -185,28 +235,24 @@ fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
     });
 }
 
-/// A slot that is free on one node only is asked for less and less often.
+/// Two slots are free, each on one node: they are asked for less and less often.
 #[test]
-fn a_slot_that_no_quorum_has_free_is_asked_for_ever_more_seldom() {
+fn slots_that_no_quorum_has_free_are_asked_for_ever_more_seldom() {
     play(
         |_| {},
         |redlock| {
-            for (node, slot) in [
-                (0, "r0#0"),
-                (1, "r0#0"),
-                (2, "r0#0"),
-                (0, "r0#1"),
-                (1, "r0#1"),
-            ] {
-                let token = "7".repeat(40);
-                execute(
-                    node,
-                    &[b"SET", slot.as_bytes(), token.as_bytes(), b"PX", b"5400"],
-                );
+            let token = "7".repeat(40);
+            for (node, slots) in [(0, "012"), (1, "01"), (2, "02")] {
+                for slot in slots.chars() {
+                    let key = format!("r0#{slot}");
+                    let words: [&[u8]; 5] =
+                        [b"SET", key.as_bytes(), token.as_bytes(), b"PX", b"5400"];
+                    execute(node, &words);
+                }
             }
             kernel::spawn(0, move || {
                 let waited = redlock
-                    .semaphore("r0", 2)
+                    .semaphore("r0", 3)
                     .lock_timeout(Duration::from_secs(5));
                 assert!(waited.unwrap().is_none());
             });
@@ -316,16 +362,6 @@ fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
                 drop(held);
             });
             drop(other.mutex("r0").fair().lock().unwrap());
-            let subscriptions = || {
-                with(|world| {
-                    let is_open = |connection: &&Connection| {
-                        connection.is_subscriber && !connection.is_closed_by_client
-                    };
-                    let open = world.connections.iter().filter(is_open);
-                    open.map(|connection| connection.node)
-                        .collect::<BTreeSet<_>>()
-                })
-            };
             assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
             with(|world| {
                 for index in 0..world.connections.len() {
