@@ -34,7 +34,7 @@ pub mod messages {}
 // The page shows the events of the C interface too.
 #[cfg(test)]
 #[cfg(feature = "capi")]
-mod messages_tests;
+pub(crate) mod tests;
 
 #[doc = "[`Counters`]: crate::Counters"]
 #[doc = "[after a fork]: crate#after-a-fork"]

@@ -2,7 +2,7 @@
 
 use super::event::{EventObject, kind};
 use super::header_tests::numbers;
-use crate::event::samples;
+use crate::docs::tests::events;
 
 /// Of each event: its variant in Rust, the name of its kind in C, and the line that a C program is
 /// shown.
@@ -22,7 +22,7 @@ pub(crate) fn lines() -> Vec<(String, &'static str, String)> {
         let variant = format!("{event:?}").split(' ').next().unwrap().to_owned();
         (variant, name(kind(&event)), in_c.message().to_owned())
     };
-    samples::all().into_iter().map(line).collect()
+    events::all().into_iter().map(line).collect()
 }
 
 #[test]

@@ -46,8 +46,7 @@
 //!   (`src/embedded/command.rs`), and `tests/it/embedded_vs_real.rs`, which compares the two. The
 //!   fuzz target is `fuzz/bodies/session.rs`.
 //! - What users must be permitted: the table of access control in `src/docs/operations.md`, and the
-//!   texts of [`Detail::Command`](crate::fault::detail::Detail::Command) in
-//!   `src/docs/messages_tests.rs`.
+//!   texts of [`Detail::Command`](crate::fault::detail::Detail::Command) in `src/docs/tests`.
 //!
 //! Nothing in `api` changes with it. `algorithm` changes only for an error reply with a meaning of
 //! its own: [`ServerError`](crate::fault::server_error::ServerError) has it, and

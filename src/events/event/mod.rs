@@ -64,9 +64,6 @@ mod severity;
 mod text;
 mod variants;
 
-#[cfg(test)]
-pub(crate) mod samples;
-
 pub use crate::algorithm::incarnation::mismatch::Mismatch;
 #[cfg(feature = "log")]
 #[cfg_attr(docsrs, doc(cfg(feature = "log")))]

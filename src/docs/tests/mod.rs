@@ -1,11 +1,12 @@
 //! The page of every message of an error or an event: rendered by the code, compared with the
-//! manual's page. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the
+//! manual's page. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib docs` writes the
 //! page anew.
 //!
-//! Here are the faults of nodes and the page; `errors` has the errors, `statuses` the statuses of
-//! nodes.
+//! Here are the faults of nodes and the page; `errors` has the errors, `events` the events,
+//! `statuses` the statuses of nodes.
 
 mod errors;
+pub(crate) mod events;
 mod statuses;
 
 use crate::events::error::NodeFault;

@@ -1,7 +1,7 @@
 //! One event of each kind, and some once more with what changes their lines: for the page of
 //! messages.
 
-use super::{Event, GaveUpReason, LossReason, Mismatch};
+use crate::event::{Event, GaveUpReason, LossReason, Mismatch};
 use crate::events::error::NodeFault;
 use crate::events::release::ReleaseOutcome;
 use crate::fault::credentials_error::CredentialsError;
