@@ -158,11 +158,6 @@ pub struct Fences {
 }
 
 impl Fences {
-    /// Forgets all answers, and keeps the memory.
-    pub fn clear(&mut self) {
-        self.answered.clear();
-    }
-
     /// A node's key is the attempt's, with this fence. Only the first answer of a node counts.
     pub fn record(&mut self, node: NodeId, fence: FencingToken) {
         if self.answered.iter().all(|&(other, _)| other != node) {
@@ -274,12 +269,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_answer_of_a_node_counts_and_a_cleared_round_has_none() {
+    fn only_the_first_answer_of_a_node_counts() {
         let mut fences = fences(&[7]);
         fences.record(NodeId::new(0), FencingToken(9));
         assert_eq!(fences.agreement().unwrap().fence().get(), 7);
-        fences.clear();
-        assert_eq!(fences.agreement(), None);
     }
 
     #[test]

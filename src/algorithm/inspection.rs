@@ -155,7 +155,7 @@ mod tests {
                     let text = value.to_string();
                     let label = HolderLabel::new(text.as_bytes()).unwrap();
                     let occupant = Occupant {
-                        tag: HolderTag::exact(text.as_bytes()),
+                        tag: HolderTag::of(text.as_bytes()),
                         label,
                         left: Some(Duration::from_secs(10)),
                     };
@@ -228,7 +228,7 @@ mod tests {
         let mut tally = Tally::new(3);
         for (index, waiting) in [2, 7, 0].into_iter().enumerate() {
             let occupant = Occupant {
-                tag: HolderTag::exact(b"a"),
+                tag: HolderTag::of(b"a"),
                 label: HolderLabel::NONE,
                 left: None,
             };
@@ -247,7 +247,7 @@ mod tests {
         let mut inspection = Inspection::default();
         let mut tally = Tally::new(1);
         let occupant = Occupant {
-            tag: HolderTag::exact(b"a"),
+            tag: HolderTag::of(b"a"),
             label: HolderLabel::NONE,
             left: None,
         };

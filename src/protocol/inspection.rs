@@ -162,10 +162,10 @@ const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::Unexpec
 fn stored(value: &[u8], keys: &KeyKind) -> Stored {
     match (keys.parse)(value) {
         Some(StoredLock { holds, label, .. }) => holds.first().map_or(Stored::Nothing, |hold| {
-            Stored::Signature(HolderTag::exact(&hold.signature), label, hold.deadline)
+            Stored::Signature(HolderTag::of(&hold.signature), label, hold.deadline)
         }),
         None if *keys == plain::KEYS => {
-            Stored::Signature(HolderTag::exact(value), HolderLabel::NONE, Hold::KEY_END)
+            Stored::Signature(HolderTag::of(value), HolderLabel::NONE, Hold::KEY_END)
         }
         None => UNEXPECTED,
     }

@@ -146,9 +146,7 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
     };
     let holder = fields.next()?;
     let is_other_library = holder.ends_with(b"!");
-    let holder = Some(holder)
-        .filter(|text| *text != b"-")
-        .map(HolderTag::exact);
+    let holder = Some(holder).filter(|text| *text != b"-").map(HolderTag::of);
     let slots = Slots::of(fields.next()?);
     let head = Some(fields.next()?)
         .filter(|head| !head.is_empty())

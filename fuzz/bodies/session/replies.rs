@@ -181,7 +181,7 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         ticket: number(ticket)?,
         rank: number(rank)?.try_into().ok()?,
         held,
-        holder: (holder != b"-").then(|| HolderTag::exact(holder)),
+        holder: (holder != b"-").then(|| HolderTag::of(holder)),
         is_other_library: holder.ends_with(b"!"),
         slots: Slots::of(slots),
         head: if head.is_empty() {

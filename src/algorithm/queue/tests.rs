@@ -47,7 +47,7 @@ fn reply(ticket: u64, rank: u32, holder: u8) -> QueueReply {
         ticket,
         rank,
         held: Some(Duration::from_millis(if holder == 0 { 0 } else { 500 })),
-        holder: (holder > 0).then(|| HolderTag::exact(&[holder])),
+        holder: (holder > 0).then(|| HolderTag::of(&[holder])),
         is_other_library: false,
         slots: Slots::default(),
         head: Some(head.member()),

@@ -173,7 +173,7 @@ fn a_call_that_is_queued_learns_all_seven_fields() {
             ticket: 1_700_000_000_000_000,
             rank: 2,
             held: Some(Duration::from_millis(1500)),
-            holder: Some(HolderTag::exact(b"0123abcd")),
+            holder: Some(HolderTag::of(b"0123abcd")),
             is_other_library: false,
             slots: Slots::default(),
             head: Member::new(b"00000000000000cdm9"),

@@ -32,7 +32,7 @@ static TAGS: LazyLock<Vec<(Lock, HolderTag)>> = LazyLock::new(|| {
         .chain((0..CALLS as u8).map(Lock::Call));
     locks
         .enumerate()
-        .map(|(number, lock)| (lock, HolderTag::exact(&[number as u8])))
+        .map(|(number, lock)| (lock, HolderTag::of(&[number as u8])))
         .collect()
 });
 

@@ -56,7 +56,7 @@ fn reply(ticket: u64, rank: u32) -> QueueReply {
         ticket,
         rank,
         held: Some(Duration::from_millis(500)),
-        holder: Some(HolderTag::exact(b"holder")),
+        holder: Some(HolderTag::of(b"holder")),
         is_other_library: false,
         slots: Slots::default(),
         head: None,
@@ -195,7 +195,7 @@ fn delays_begin_anew_when_another_librarys_programs_have_passed_the_lock_on() {
         holders.map(|holder| {
             let replied = QueueReply {
                 is_other_library: true,
-                holder: Some(HolderTag::exact(holder)),
+                holder: Some(HolderTag::of(holder)),
                 ..reply(5, 0)
             };
             let output = in_turn(&mut machine, "rrr", replied, WaitBounds::NONE, now);
