@@ -4,9 +4,9 @@
 //! no I/O thread: a thread that waits also polls ([`driver`](super::driver)).
 
 use super::channel_watch::ChannelWatch;
+use super::credentials;
 use super::driver::{Driver, Reactor};
 use super::interrupt::Interrupt;
-use super::logins;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
@@ -109,7 +109,7 @@ impl Engine {
         let logins = config
             .provider
             .take()
-            .map(|provider| (provider, logins::without_credentials(&nodes)));
+            .map(|provider| (provider, credentials::without_credentials(&nodes)));
         let renewal = config.renewal.take();
         let connections = nodes
             .into_iter()
@@ -125,9 +125,9 @@ impl Engine {
         let has_woken = Arc::clone(&nodes.subscribers.registry.has_woken);
         let driver = Driver::new(nodes);
         if let Some((provider, nodes)) = logins {
-            logins::start(&driver, nodes, &provider, node_timeout)?;
+            credentials::ask(&driver, nodes, &provider, node_timeout)?;
         }
-        let certificates = renewal.map(|renewal| logins::watch_certificates(&driver, renewal));
+        let certificates = renewal.map(|renewal| credentials::watch_certificates(&driver, renewal));
         Ok(Engine {
             driver,
             _certificates: certificates.transpose()?,

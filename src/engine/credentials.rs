@@ -1,65 +1,104 @@
-//! Asks for the credentials of a node, off the path of every call.
+//! Asks for the credentials of nodes, off the path of every call, and hands them to the nodes.
 //!
 //! A provider is code of the program's: it may block, fail or panic. So each node with a provider
 //! has a thread that calls it: before each connection, when credentials are to be replaced at a
 //! time, and again after a failure. While it blocks, only its own node waits. Another thread looks
 //! whether the files of certificates have changed.
 
+use super::driver::Driver;
+use super::node_connection::login::PAUSE;
+pub(crate) use super::node_connection::login::{Provider, Renewal};
+use super::nodes::Nodes;
+use super::rounds::Purpose;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::quarantine::Quarantine;
 use crate::fault::credentials_error::CredentialsError;
 use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
-use std::error::Error;
+use crate::protocol::endpoint::Endpoint;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What the program hands in: it is called with the address of a node.
-pub(crate) type Provider =
-    Arc<dyn Fn(&str) -> Result<Credentials, Box<dyn Error + Send + Sync>> + Send + Sync>;
-
-/// Returns how the connections to each node are protected, if that has changed.
-pub(crate) type Renewal =
-    Box<dyn FnMut() -> Option<Result<Vec<TransportConfig>, CredentialsError>> + Send>;
-
-/// Pause after a failure.
-pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// How often the files of certificates are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// Shortest time from one call of a provider to the next that it asks for itself.
 const SHORTEST_REFRESH: Duration = Duration::from_millis(10);
 
-/// Starts the thread of one node, which hands what the provider returns to `on_return`.
+/// The nodes whose URLs contain no password, and their addresses.
+pub(super) fn without_credentials(
+    nodes: &[(Endpoint, TransportConfig, Quarantine)],
+) -> Vec<(NodeId, String)> {
+    nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, (endpoint, ..))| endpoint.handshake().credentials.is_none())
+        .map(|(index, (endpoint, ..))| (NodeId::new(index), endpoint.to_string()))
+        .collect()
+}
+
+/// Has connections to these nodes log in with what the provider returns: a thread for each.
 ///
 /// # Errors
 /// The system does not start a thread.
-pub(super) fn start(
-    address: String,
-    provider: Provider,
-    on_return: impl Fn(Result<Credentials, CredentialsError>) + Send + 'static,
-) -> io::Result<BackgroundCall> {
-    BackgroundCall::start("quorumlock login", move || {
-        let credentials = called(&provider, &address);
-        let again = match &credentials {
-            Ok(credentials) => credentials.refreshed_after(),
-            Err(_) => Some(PAUSE),
-        };
-        on_return(credentials);
-        again.map(|time| time.max(SHORTEST_REFRESH))
-    })
+pub(super) fn ask(
+    driver: &Arc<Driver<Nodes>>,
+    nodes: Vec<(NodeId, String)>,
+    provider: &Provider,
+    node_timeout: Duration,
+) -> io::Result<()> {
+    for (node, address) in nodes {
+        let weak = Arc::downgrade(driver);
+        let provider = Arc::clone(provider);
+        let thread = BackgroundCall::start("quorumlock login", move || {
+            let returned = called(&provider, &address);
+            let again = match &returned {
+                Ok(credentials) => credentials.refreshed_after(),
+                Err(_) => Some(PAUSE),
+            };
+            hand_over(&weak, node, returned, node_timeout);
+            again.map(|time| time.max(SHORTEST_REFRESH))
+        })?;
+        driver.enter(|nodes, _| nodes.connections.log_in_by(node, thread));
+    }
+    Ok(())
 }
 
-/// Starts the thread that looks once a second whether certificates have changed.
+fn hand_over(
+    driver: &Weak<Driver<Nodes>>,
+    node: NodeId,
+    returned: Result<Credentials, CredentialsError>,
+    node_timeout: Duration,
+) {
+    if let Some(driver) = driver.upgrade()
+        && driver.enter(|nodes, now| nodes.on_credentials(node, returned, now))
+    {
+        // No call may be there to read the reply.
+        driver.run(
+            |nodes, now| (nodes.rounds.open(Purpose::Wait), now.after(node_timeout)),
+            |nodes, ticket| nodes.rounds.unrefer(ticket),
+        );
+    }
+}
+
+/// Has connections protected by certificates as they are in their files: a thread looks once a
+/// second whether these have changed.
 ///
 /// # Errors
 /// The system does not start a thread.
 pub(super) fn watch_certificates(
+    driver: &Arc<Driver<Nodes>>,
     mut renewal: Renewal,
-    on_change: impl Fn(Result<Vec<TransportConfig>, CredentialsError>) + Send + 'static,
 ) -> io::Result<BackgroundCall> {
+    let weak = Arc::downgrade(driver);
     let watch = BackgroundCall::start("quorumlock certificates", move || {
-        renewal().into_iter().for_each(&on_change);
+        if let Some(changed) = renewal()
+            && let Some(driver) = weak.upgrade()
+        {
+            driver.enter(|nodes, _| nodes.connections.on_certificates(changed));
+        }
         Some(LOOK)
     })?;
     watch.ask_after(LOOK);

@@ -74,7 +74,6 @@ pub(crate) mod credentials;
 pub(crate) mod driver;
 pub(crate) mod interrupt;
 pub(crate) mod local_queue;
-mod logins;
 pub(crate) mod node_connection;
 pub(crate) mod nodes;
 pub(crate) mod rounds;

@@ -1,13 +1,25 @@
 //! The credentials of a node, where a provider of the program's returns them.
 
 use crate::algorithm::time::Timestamp;
-use crate::engine::credentials::PAUSE;
 use crate::fault::credentials_error::CredentialsError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::background_call::BackgroundCall;
+use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
+use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
+/// What the program hands in: it is called with the address of a node.
+pub(crate) type Provider =
+    Arc<dyn Fn(&str) -> Result<Credentials, Box<dyn Error + Send + Sync>> + Send + Sync>;
+
+/// Returns how the connections to each node are protected, if that has changed.
+pub(crate) type Renewal =
+    Box<dyn FnMut() -> Option<Result<Vec<TransportConfig>, CredentialsError>> + Send>;
+
+/// Pause after a failure.
+pub(in crate::engine) const PAUSE: Duration = Duration::from_secs(1);
 /// How long what was returned too late for one connection is good for the next one.
 const FRESH: Duration = Duration::from_secs(10);
 

@@ -23,9 +23,8 @@ pub(super) mod submission;
 pub(super) mod subscribers;
 mod vote_filter;
 
-use super::credentials::{Provider, Renewal};
 use super::driver::Reactor;
-use super::node_connection::login::Use;
+use super::node_connection::login::{Provider, Renewal, Use};
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::incarnation::Rules;

@@ -48,7 +48,7 @@ fn calls(node: usize) -> String {
         .to_owned()
 }
 
-/// Rule 3.5: also where a node granted the lock, which kept no entry as nobody waited there.
+/// Rule 3.5: also where a node granted the lock, which kept no entry, for no call waited there.
 #[test]
 fn a_lost_attempt_leaves_an_entry_on_each_node() {
     play(
