@@ -90,4 +90,16 @@ mod tests {
             &table.get_or_insert(&"kept".into(), || 1)
         ));
     }
+
+    #[test]
+    fn a_value_that_others_refer_to_stays_though_the_table_does_not_keep_it() {
+        let mut table = SweptTable::<usize, Weak<usize>>::default();
+        let kept = Arc::new(0);
+        table.insert(0, Arc::downgrade(&kept));
+        for number in 1..10 * LEAST_SWEPT {
+            table.insert(number, Weak::new());
+        }
+        assert!(table.values.len() <= LEAST_SWEPT);
+        assert!(table.get(&0).is_some_and(|value| value.is_in_use()));
+    }
 }
