@@ -331,35 +331,22 @@ impl Reporter {
         self.deliver_at_most(self.most_queued);
     }
 
-    /// An extension by a call failed.
+    /// An extension failed.
     pub(crate) fn extension_failed(
         &self,
         key: &Arc<str>,
+        is_automatic: bool,
         remaining: impl FnOnce() -> Duration,
-        causes: &[NodeFault],
+        causes: impl FnOnce(&Names) -> Vec<NodeFault>,
     ) {
-        self.count(key, |class| class.extended(ExtensionResult::Failed, false));
-        self.report(|names| Event::ExtensionFailed {
-            name: names.lock(key),
-            is_automatic: false,
-            remaining: remaining(),
-            causes: causes.to_vec(),
+        self.count(key, |class| {
+            class.extended(ExtensionResult::Failed, is_automatic)
         });
-    }
-
-    /// An automatic extension failed.
-    pub(crate) fn renewal_failed(
-        &self,
-        key: &Arc<str>,
-        remaining: Duration,
-        faults: &[(NodeId, Fault)],
-    ) {
-        self.count(key, |class| class.extended(ExtensionResult::Failed, true));
         self.report(|names| Event::ExtensionFailed {
             name: names.lock(key),
-            is_automatic: true,
-            remaining,
-            causes: names.faults(faults),
+            is_automatic,
+            remaining: remaining(),
+            causes: causes(names),
         });
     }
 

@@ -223,7 +223,7 @@ impl HeldLock {
                 ExtendOutcome::Extended
             }
             ExtendResult::Failed(causes) => {
-                report.extension_failed(key, || self.remaining(), &causes);
+                report.extension_failed(key, false, || self.remaining(), |_| causes.clone());
                 ExtendOutcome::Failed(causes)
             }
             ExtendResult::Lost(reason) => {

@@ -19,11 +19,8 @@ impl WatchdogLoop {
                     report.extended(key, ttl.duration(), true, repaired)
                 }
                 Finding::Failed(faults) => {
-                    report.renewal_failed(
-                        key,
-                        watched.lease().remaining(self.engine.lease_now()),
-                        &faults,
-                    );
+                    let remaining = || watched.lease().remaining(self.engine.lease_now());
+                    report.extension_failed(key, true, remaining, |names| names.faults(&faults));
                 }
                 Finding::Lost(reason, is_unreported) => {
                     let held = self.engine.now().since(watched.held_since);
