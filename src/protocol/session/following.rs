@@ -79,6 +79,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::Verb;
+    use crate::protocol::session::tests::{events_in, feed};
     use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
     use std::time::Duration;
 
@@ -105,22 +106,12 @@ mod tests {
         let handshake = format!("$0\r\n\r\n${}\r\n{info}\r\n", info.len());
         assert!(!session.may_follow(log), "the handshake is not answered");
         assert_eq!(
-            events(&mut session, log, &handshake),
+            events_in(&mut session, log, &handshake),
             [SessionEvent::Accepted]
         );
         assert!(session.may_follow(log));
         session.follow(log, true);
         session
-    }
-
-    fn receive(session: &mut Session, text: &str) {
-        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.incoming.received(text.len());
-    }
-
-    fn events(session: &mut Session, log: &Log, text: &str) -> Vec<SessionEvent> {
-        receive(session, text);
-        std::iter::from_fn(|| session.next_event(log).unwrap()).collect()
     }
 
     fn append(log: &mut Log, slot: u32, verb: Verb) {
@@ -168,7 +159,7 @@ mod tests {
                 let sent = sent.min(all.len());
                 session.pipeline.sent(sent);
                 let answered = if sent < all.len() { 0 } else { answered };
-                let mut seen = events(&mut session, &log, &replies[..[0, 5, 9, 14][answered]]);
+                let mut seen = events_in(&mut session, &log, &replies[..[0, 5, 9, 14][answered]]);
                 // What others do with the log is nothing to the session that has left it.
                 session.pipeline.leave(&log);
                 other.pipeline.sent(other.pipeline.unsent(&log).len());
@@ -186,7 +177,7 @@ mod tests {
                     (3 - answered, usize::from(answered < 2))
                 );
                 session.pipeline.sent(session.pipeline.unsent(&log).len());
-                seen.extend(events(
+                seen.extend(events_in(
                     &mut session,
                     &log,
                     &replies[[0, 5, 9, 14][answered]..],
@@ -198,7 +189,8 @@ mod tests {
                 );
                 assert!(
                     session.may_follow(&log)
-                        && events(&mut other, &log, "+OK\r\n+OK\r\n") == [granted(9), granted(0)]
+                        && events_in(&mut other, &log, "+OK\r\n+OK\r\n")
+                            == [granted(9), granted(0)]
                 );
             }
         }
@@ -233,7 +225,7 @@ mod tests {
         let mut log = Log::default();
         let mut session = follower(&mut log);
         append(&mut log, 0, SET);
-        receive(&mut session, "+OK\r\n");
+        feed(&mut session, b"+OK\r\n");
         assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
     }
 
@@ -254,7 +246,7 @@ mod tests {
                 .into_iter()
                 .for_each(|slot| append(&mut log, slot, SET));
             session.pipeline.sent(session.pipeline.unsent(&log).len());
-            receive(&mut session, bytes);
+            feed(&mut session, bytes.as_bytes());
             assert_eq!(
                 session.next_plain_vote(&log).err(),
                 Some(error),
@@ -274,7 +266,7 @@ mod tests {
                 session.pipeline.sent(session.pipeline.unsent(&log).len());
             }
             let [first, second] = &mut sessions;
-            receive(first, "+OK\r\n");
+            feed(first, b"+OK\r\n");
             assert_eq!(
                 first.next_plain_vote(&log).unwrap().map(|vote| vote.ticket),
                 Some(ticket(slot))
@@ -289,7 +281,7 @@ mod tests {
                     }
                 );
                 assert_eq!(
-                    events(second, &log, &"+OK\r\n".repeat(10)),
+                    events_in(second, &log, &"+OK\r\n".repeat(10)),
                     (slot - 9..=slot).map(granted).collect::<Vec<_>>()
                 );
             }
@@ -311,7 +303,7 @@ mod tests {
         let mut session = follower(&mut log);
         session.pipeline.leave(&log);
         assert!(session.may_follow(&log));
-        receive(&mut session, "+");
+        feed(&mut session, b"+");
         assert!(!session.may_follow(&log), "bytes are left");
         let mut session = follower(&mut log);
         session.pipeline.leave(&log);
@@ -339,7 +331,7 @@ mod tests {
         };
         session.queue(&command, NOW);
         session.pipeline.sent(session.pipeline.unsent(&log).len());
-        assert_eq!(events(&mut session, &log, ":1\r\n"), [granted(0)]);
+        assert_eq!(events_in(&mut session, &log, ":1\r\n"), [granted(0)]);
         assert!(session.takes_from_log(&operation(RELEASE)));
     }
 
@@ -371,7 +363,7 @@ mod tests {
         session.looked_at(NOW);
         session.pipeline.sent(session.pipeline.unsent(&log).len());
         assert!(session.is_alike(&log));
-        assert_eq!(events(&mut session, &log, "-BUSY a script runs\r\n"), []);
+        assert_eq!(events_in(&mut session, &log, "-BUSY a script runs\r\n"), []);
         assert!(!session.is_alike(&log));
     }
 }

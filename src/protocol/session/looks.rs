@@ -115,6 +115,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Operation, Verb};
+    use crate::protocol::session::tests::{bulk, events, feed, sent};
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
 
     const TICKET: Ticket = Ticket {
@@ -134,20 +135,6 @@ mod tests {
             "0".repeat(40)
         );
         bulk(&text)
-    }
-
-    fn bulk(text: &str) -> String {
-        format!("${}\r\n{text}\r\n", text.len())
-    }
-
-    fn receive(session: &mut Session, text: &str) {
-        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.incoming.received(text.len());
-    }
-
-    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
-        receive(session, text);
-        std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
     /// One that has not to ask about memory.
@@ -397,12 +384,6 @@ mod tests {
         session
     }
 
-    fn sent(session: &mut Session) -> String {
-        let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
-        session.pipeline.sent(text.len());
-        text
-    }
-
     /// The last reply to a handshake decides: with what a node remembers, a replica may name its
     /// master. Later the first one does.
     #[test]
@@ -485,7 +466,7 @@ mod tests {
         assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
         assert!(!session.has_asked_for_memory(), "the first lock waits");
         let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
-        receive(&mut session, &replication("master"));
+        feed(&mut session, replication("master").as_bytes());
         let next = |session: &mut Session| session.next_event(&Log::default()).unwrap();
         assert_eq!(next(&mut session), Some(SessionEvent::Rechecked));
         assert!(session.has_event(), "the vote counts now");

@@ -89,6 +89,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Operation, Verb};
+    use crate::protocol::session::tests::events;
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
@@ -151,12 +152,6 @@ mod tests {
             session,
             sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"),
         )
-    }
-
-    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
-        session.incoming.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.incoming.received(text.len());
-        std::iter::from_fn(|| session.next_event(&Log::default()).unwrap()).collect()
     }
 
     #[test]

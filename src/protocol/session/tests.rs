@@ -81,7 +81,7 @@ fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
     queue(session, ticket, Verb::Release(None), "k", token);
 }
 
-fn bulk(text: &str) -> String {
+pub(super) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
@@ -90,7 +90,7 @@ fn introduction(server: &str, replication: &str) -> String {
     bulk(server) + &bulk(replication)
 }
 
-fn feed(session: &mut Session, mut bytes: &[u8]) {
+pub(super) fn feed(session: &mut Session, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let space = session.incoming.space();
         let count = space.len().min(bytes.len());
@@ -100,13 +100,13 @@ fn feed(session: &mut Session, mut bytes: &[u8]) {
     }
 }
 
-fn events(session: &mut Session, text: &str) -> Vec<Event> {
+pub(super) fn events(session: &mut Session, text: &str) -> Vec<Event> {
+    events_in(session, &Log::default(), text)
+}
+
+pub(super) fn events_in(session: &mut Session, log: &Log, text: &str) -> Vec<Event> {
     feed(session, text.as_bytes());
-    let mut events = Vec::new();
-    while let Some(event) = session.next_event(&Log::default()).unwrap() {
-        events.push(event);
-    }
-    events
+    std::iter::from_fn(|| session.next_event(log).unwrap()).collect()
 }
 
 /// A session whose handshake was accepted by a server that reports this about itself.
@@ -120,7 +120,7 @@ fn member(info: &str) -> Session {
     session
 }
 
-fn sent(session: &mut Session) -> String {
+pub(super) fn sent(session: &mut Session) -> String {
     let text = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
     session.pipeline.sent(text.len());
     text
