@@ -373,9 +373,9 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
     }
 }
 
-/// The socket has not taken the request when the connection ends.
+/// The socket has not taken the requests when the connection ends.
 #[test]
-fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_another_one() {
+fn what_was_not_written_when_its_connection_ended_is_written_to_another_one() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
     let client = Redlock::builder()
@@ -388,23 +388,30 @@ fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_anoth
     let guards: Vec<_> = (0..3000)
         .map(|number| take(&long_lock(&client, &format!("{number:0500}"))))
         .collect();
-    let held = take(&long_lock(&client, "held"));
+    let mutex = long_lock(&client, "held");
+    let held = take(&mutex);
     // The releases fill the socket.
     proxy.stall(Direction::ToServer);
     drop(guards);
-    let (locked, extended) = thread::scope(|scope| {
+    let (locked, extended, holder) = thread::scope(|scope| {
         let locked = scope.spawn(|| long_lock(&client, "k").try_lock());
         let extended = scope.spawn(|| held.extend(LONG));
+        let holder = scope.spawn(|| mutex.holder());
         thread::sleep(Duration::from_millis(100));
         proxy.reset_all();
         proxy.flow(Direction::ToServer);
-        (locked.join().unwrap(), extended.join().unwrap())
+        (
+            locked.join().unwrap(),
+            extended.join().unwrap(),
+            holder.join().unwrap(),
+        )
     });
     assert!(matches!(locked, Ok(Some(_))), "{locked:?}");
     assert!(
         matches!(extended, Ok(ExtendOutcome::Extended)),
         "{extended:?}"
     );
+    assert!(matches!(holder, Ok(Some(_))), "{holder:?}");
 }
 
 /// A node may run what it has received when its connection is gone.

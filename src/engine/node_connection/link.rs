@@ -158,15 +158,21 @@ impl Link {
         self.resolution = None;
     }
 
-    /// How the next connection is protected. The certificate of a master that was named must be
-    /// for the host that was named, unless the URL names another one.
+    /// How the next connection is protected.
     pub(in crate::engine) fn protection(&self) -> TransportConfig {
-        match self.master() {
-            Some(master) if self.endpoint.server_name().is_none() => {
-                self.transport.named(&master.host)
-            }
-            _ => self.transport.clone(),
+        match self.named_host() {
+            Some(host) => self.transport.named(host),
+            None => self.transport.clone(),
         }
+    }
+
+    /// The host that was named with a master: its certificate must be for that, unless the URL
+    /// names another one.
+    fn named_host(&self) -> Option<&str> {
+        let is_free = self.endpoint.server_name().is_none();
+        self.master()
+            .filter(|_| is_free)
+            .map(|master| &*master.host)
     }
 
     /// Goes on to connect when the host name has been looked up. Addresses that are known from an
@@ -309,6 +315,24 @@ mod tests {
         assert!(link.is_redirected());
         assert_eq!(link.follow(master), None);
         assert_eq!(link.follow(other.clone()), Some(&other));
+    }
+
+    #[test]
+    fn the_certificate_of_a_master_is_for_the_host_that_was_named_or_what_the_url_names() {
+        for (url, host) in [
+            ("rediss://10.0.0.1", Some("10.0.0.2")),
+            ("rediss://10.0.0.1?server_name=redis", None),
+        ] {
+            let waker = Arc::new(Waker::new().unwrap());
+            let endpoint = Endpoint::parse(url).unwrap();
+            let mut link = Link::new(endpoint, TransportConfig::Plain, Duration::ZERO, waker);
+            assert_eq!(link.named_host(), None);
+            link.follow(NamedMaster {
+                host: "10.0.0.2".to_owned(),
+                port: 2,
+            });
+            assert_eq!(link.named_host(), host);
+        }
     }
 
     /// What was looked up for an earlier connection begins none before there are credentials.

@@ -202,7 +202,8 @@ impl Nodes {
 
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the
     /// node's vote, and unanswered releases become pending. Where the server has closed a
-    /// connection that was in use, what was not written is queued on another one (rule 2.11).
+    /// connection that was in use, what was not written is queued on another one, and so are
+    /// questions (rule 2.11).
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         if self.connections.changing(node).asks_for_tls(fault, now) {
             return self.connections.poll.note_change(true);
@@ -238,11 +239,14 @@ impl Nodes {
         let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
-                Abandoned::Unwritten if is_asked_anew && self.rounds.resend(ticket, node) => {
+                // A question may be asked twice.
+                Abandoned::Unwritten | Abandoned::Check
+                    if is_asked_anew && self.rounds.resend(ticket, node) =>
+                {
                     unwritten.push(ticket);
                 }
                 // A replica has not run it.
-                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend
+                Abandoned::Acquire | Abandoned::Extend
                     if is_redirected && self.rounds.resend(ticket, node) =>
                 {
                     unwritten.push(ticket);

@@ -340,8 +340,8 @@ impl Nodes {
         ticket
     }
 
-    /// Queues requests on another connection, which were not run on the one that has ended with
-    /// this fault: no byte of them was written, or the server was a replica.
+    /// Queues requests on another connection than the one that has ended with this fault: no byte
+    /// of them was written, or the server was a replica, or they only ask.
     pub(super) fn queue_unwritten(
         &mut self,
         node: NodeId,
