@@ -318,6 +318,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "tls")]
     fn the_certificate_of_a_master_is_for_the_host_that_was_named_or_what_the_url_names() {
         for (url, host) in [
             ("rediss://10.0.0.1", Some("10.0.0.2")),
