@@ -78,8 +78,13 @@ fn has_key(node: usize, key: &str) -> bool {
 }
 
 fn has_two_clients(plan: &mut Plan) {
-    plan.clients.push(plan.clients[0].clone());
-    plan.paths.extend_from_within(..);
+    has_clients(plan, 2);
+}
+
+/// So many as the one there is, each with paths as that one has.
+fn has_clients(plan: &mut Plan, clients: usize) {
+    plan.clients = vec![plan.clients[0].clone(); clients];
+    plan.paths = vec![plan.paths.clone(); clients].concat();
 }
 
 /// A command of another program. Returns the reply.

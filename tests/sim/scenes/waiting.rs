@@ -1,9 +1,10 @@
 //! Scenes of calls that wait in the queues of locks.
 
 use super::{
-    blocked, connections, counted, execute, far, give_away, has_key, has_two_clients, keys, pass,
-    play, set_delay, strike,
+    blocked, connections, counted, execute, far, give_away, has_clients, has_key, has_two_clients,
+    keys, pass, play, strike,
 };
+use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::kernel::with;
 use crate::plan::{Kind, MILLISECOND, Plan, SECOND};
@@ -12,10 +13,33 @@ use crate::{clients, kernel};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The client 0 and so many more.
-fn has_more_clients(plan: &mut Plan, clients: usize) {
-    plan.clients = vec![plan.clients[0].clone(); clients + 1];
-    plan.paths = vec![plan.paths[0].clone(); plan.nodes.len() * plan.clients.len()];
+/// The counter of attempts that found the lock held.
+const ATTEMPTS_IN_VAIN: &str = "quorumlock_attempts_total{class=\"all\",result=\"held\"} ";
+
+/// The client 0 is five milliseconds away from each node, and another one is near.
+fn is_farther_than_another(plan: &mut Plan) {
+    has_two_clients(plan);
+    (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
+}
+
+/// It is less than so many milliseconds after that time.
+#[track_caller]
+fn assert_within(millis: u64, since: u64) {
+    let now = with(|world| world.now);
+    let until = since + millis * MILLISECOND;
+    assert!((since..until).contains(&now), "{now}, not {since}..{until}");
+}
+
+/// While the lock is held, a call that waits in turn asks seldom.
+fn waits_and_asks_seldom(redlock: Redlock) {
+    let held = clients::open(1).mutex("r0").fair().lock().unwrap();
+    let waiting = redlock.mutex("r0").fair();
+    kernel::spawn(0, move || drop(waiting.lock().unwrap()));
+    pass(5_000);
+    drop(held);
+    pass(500);
+    let attempts = counted(ATTEMPTS_IN_VAIN);
+    assert!((2..12).contains(&attempts), "{attempts}");
 }
 
 /// What the client 0 sends to a node is lost, and the connection with it.
@@ -69,11 +93,11 @@ fn a_lost_attempt_leaves_an_entry_on_each_node() {
     );
 }
 
-/// A writer in front of a reader gives up, and the lock is read.
+/// A reader waits behind a writer that is cancelled, while another reader has the lock.
 #[test]
 fn a_call_that_gives_up_tells_the_one_behind_it() {
     play(
-        |plan| has_more_clients(plan, 3),
+        |plan| has_clients(plan, 4),
         |redlock| {
             let held = clients::open(1).read_mutex("r0").lock().unwrap();
             let writer = redlock.write_mutex("r0");
@@ -85,8 +109,7 @@ fn a_call_that_gives_up_tells_the_one_behind_it() {
             let given_up_at = with(|world| world.now) + 200 * MILLISECOND;
             kernel::spawn(3, move || {
                 let guard = reader.lock().unwrap();
-                let late = with(|world| world.now).saturating_sub(given_up_at);
-                assert!(late < 20 * MILLISECOND, "{late} ns after the writer");
+                assert_within(20, given_up_at);
                 drop(guard);
             });
             kernel::sleep_until(given_up_at);
@@ -101,7 +124,7 @@ fn a_call_that_gives_up_tells_the_one_behind_it() {
 #[test]
 fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it() {
     let is_far = |plan: &mut Plan| {
-        has_more_clients(plan, 3);
+        has_clients(plan, 4);
         far(plan);
     };
     play(is_far, |redlock| {
@@ -116,7 +139,7 @@ fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it
             drop(other);
         });
         pass(100);
-        // The client goes on to listen.
+        // Another call of the client waits, so that its subscriptions stay.
         let other = redlock.mutex("r1").fair();
         kernel::spawn(0, move || drop(other.lock().unwrap()));
         let ends = redlock.mutex("r0").fair();
@@ -127,8 +150,7 @@ fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it
         pass(200);
         kernel::spawn(3, move || {
             let guard = clients::open(3).mutex("r0").fair().lock().unwrap();
-            let late = with(|world| world.now).saturating_sub(released_at);
-            assert!(late < 200 * MILLISECOND, "{late} ns after the release");
+            assert_within(200, released_at);
             drop(guard);
         });
         kernel::sleep_until(402 * MILLISECOND);
@@ -141,11 +163,7 @@ fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it
 /// Rule 3.5: the subscriptions were away for so long that the call asks seldom.
 #[test]
 fn a_release_just_before_the_subscriptions_are_there_again_is_not_missed() {
-    let is_far = |plan: &mut Plan| {
-        has_two_clients(plan);
-        (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
-    };
-    play(is_far, |redlock| {
+    play(is_farther_than_another, |redlock| {
         kernel::spawn(1, || {
             let held = clients::open(1).mutex("r0").fair().lock().unwrap();
             let cut = |node| {
@@ -182,11 +200,7 @@ fn a_release_just_before_the_subscriptions_are_there_again_is_not_missed() {
 /// before its key has ended. A call behind it does not pass.
 #[test]
 fn an_entry_outlasts_a_grant() {
-    let is_far = |plan: &mut Plan| {
-        has_two_clients(plan);
-        (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
-    };
-    play(is_far, |redlock| {
+    play(is_farther_than_another, |redlock| {
         give_away(&[0, 1, 2], "r0");
         let first = redlock.mutex("r0").fair().ttl(Duration::from_millis(500));
         kernel::spawn(0, move || drop(first.lock_timeout(Duration::from_secs(4))));
@@ -219,20 +233,12 @@ fn an_entry_outlasts_a_grant() {
 fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
     let has_four_nodes = |plan: &mut Plan| {
         plan.nodes.push(plan.nodes[0].clone());
-        has_more_clients(plan, 1);
+        plan.paths.push(plan.paths[0].clone());
+        has_two_clients(plan);
         plan.paths[2].delay = 5 * MILLISECOND;
         plan.paths[3].delay = 5 * MILLISECOND;
     };
-    play(has_four_nodes, |redlock| {
-        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
-        let waiting = redlock.mutex("r0").fair();
-        kernel::spawn(0, move || drop(waiting.lock().unwrap()));
-        pass(5_000);
-        drop(held);
-        pass(500);
-        let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
-        assert!((2..12).contains(&attempts), "{attempts}");
-    });
+    play(has_four_nodes, waits_and_asks_seldom);
 }
 
 /// Two slots are free, each on one node: they are asked for less and less often.
@@ -257,7 +263,7 @@ fn slots_that_no_quorum_has_free_are_asked_for_ever_more_seldom() {
                 assert!(waited.unwrap().is_none());
             });
             pass(6_000);
-            let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
+            let attempts = counted(ATTEMPTS_IN_VAIN);
             assert!((5..60).contains(&attempts), "{attempts}");
         },
     );
@@ -292,37 +298,39 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
 /// reached, is told.
 #[test]
 fn a_call_has_the_same_ticket_on_each_node() {
-    let has_four_clients = |plan: &mut Plan| (0..3).for_each(|_| has_two_clients(plan));
-    play(has_four_clients, |redlock| {
-        let held = redlock.mutex("r0").fair().lock().unwrap();
-        strike(blocked(1, SECOND));
-        strike(Kind::SetWallClock {
-            client: 1,
-            by: 5 * SECOND.cast_signed(),
-        });
-        for client in [1, 3] {
-            let waiting = clients::open(client);
-            kernel::spawn(client, move || {
-                drop(waiting.mutex("r0").fair().lock().unwrap());
+    play(
+        |plan| has_clients(plan, 4),
+        |redlock| {
+            let held = redlock.mutex("r0").fair().lock().unwrap();
+            strike(blocked(1, SECOND));
+            strike(Kind::SetWallClock {
+                client: 1,
+                by: 5 * SECOND.cast_signed(),
             });
-            pass(50);
-        }
-        let last = |node| {
-            let queue = b"quorumlock-queue:r0";
-            let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
-            let words: Vec<_> = calls.lines().map(str::to_owned).collect();
-            let [.., call, _, ticket] = &words[..] else {
-                panic!("{words:?}");
+            for client in [1, 3] {
+                let waiting = clients::open(client);
+                kernel::spawn(client, move || {
+                    drop(waiting.mutex("r0").fair().lock().unwrap());
+                });
+                pass(50);
+            }
+            let last = |node| {
+                let queue = b"quorumlock-queue:r0";
+                let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
+                let words: Vec<_> = calls.lines().map(str::to_owned).collect();
+                let [.., call, _, ticket] = &words[..] else {
+                    panic!("{words:?}");
+                };
+                (words.len() / 4, call.clone(), ticket.clone())
             };
-            (words.len() / 4, call.clone(), ticket.clone())
-        };
-        let [third, first, second] = [0, 1, 2].map(last);
-        assert_eq!((third.0, first.0), (1, 2), "calls");
-        assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
-        assert_eq!(second, first);
-        drop(held);
-        pass(2_000);
-    });
+            let [third, first, second] = [0, 1, 2].map(last);
+            assert_eq!((third.0, first.0), (1, 2), "calls");
+            assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
+            assert_eq!(second, first);
+            drop(held);
+            pass(2_000);
+        },
+    );
 }
 
 /// Also at a node that has stopped to answer since it has stored the entry, so that the attempt
@@ -363,14 +371,7 @@ fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
             });
             drop(other.mutex("r0").fair().lock().unwrap());
             assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
-            with(|world| {
-                for index in 0..world.connections.len() {
-                    let connection = &world.connections[index];
-                    if connection.node == 0 && !connection.is_subscriber {
-                        world.cut(index);
-                    }
-                }
-            });
+            cut(0);
             drop(other.mutex("r1").lock().unwrap());
             pass(100);
             assert_eq!(subscriptions(), BTreeSet::from([1, 2]));
@@ -394,8 +395,7 @@ fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
             let released_at = with(|world| world.now) + 10 * MILLISECOND;
             kernel::spawn(0, move || {
                 let guard = waiting.mutex("r0").fair().lock().unwrap();
-                let late = with(|world| world.now) - released_at;
-                assert!(late < 2 * MILLISECOND, "{late} ns after the release");
+                assert_within(2, released_at);
                 drop(guard);
             });
             kernel::sleep_until(released_at);
@@ -409,14 +409,5 @@ fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
 /// pace of one that is not told.
 #[test]
 fn a_call_that_is_told_does_not_try_meanwhile() {
-    play(has_two_clients, |redlock| {
-        let held = clients::open(1).mutex("r0").fair().lock().unwrap();
-        let waiting = redlock.mutex("r0").fair();
-        kernel::spawn(0, move || drop(waiting.lock().unwrap()));
-        pass(5_000);
-        drop(held);
-        pass(500);
-        let attempts = counted("quorumlock_attempts_total{class=\"all\",result=\"held\"} ");
-        assert!((2..12).contains(&attempts), "{attempts}");
-    });
+    play(has_two_clients, waits_and_asks_seldom);
 }
