@@ -169,10 +169,9 @@ impl Link {
     /// The host that was named with a master: its certificate must be for that, unless the URL
     /// names another one.
     fn named_host(&self) -> Option<&str> {
-        let is_free = self.endpoint.server_name().is_none();
         self.master()
-            .filter(|_| is_free)
             .map(|master| &*master.host)
+            .filter(|_| self.endpoint.server_name().is_none())
     }
 
     /// Goes on to connect when the host name has been looked up. Addresses that are known from an

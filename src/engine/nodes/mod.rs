@@ -236,20 +236,20 @@ impl Nodes {
             .forget_closed(node, &self.connections.each[node.index()]);
         self.subscribers
             .note_left(NodeSet::only(node), &mut self.connections.poll, now);
-        let mut unwritten = Vec::new();
+        let mut again = Vec::new();
         for (ticket, request) in abandoned {
             match request {
                 // A question may be asked twice.
                 Abandoned::Unwritten | Abandoned::Check
                     if is_asked_anew && self.rounds.resend(ticket, node) =>
                 {
-                    unwritten.push(ticket);
+                    again.push(ticket);
                 }
                 // A replica has not run it.
                 Abandoned::Acquire | Abandoned::Extend
                     if is_redirected && self.rounds.resend(ticket, node) =>
                 {
-                    unwritten.push(ticket);
+                    again.push(ticket);
                 }
                 Abandoned::Unwritten
                 | Abandoned::Acquire
@@ -260,8 +260,8 @@ impl Nodes {
                 Abandoned::Release => self.defer_abandoned(node, ticket, fault, is_asked_anew, now),
             }
         }
-        if !unwritten.is_empty() {
-            self.queue_unwritten(node, &unwritten, fault, now);
+        if !again.is_empty() {
+            self.queue_again(node, &again, fault, now);
         }
         self.on_silence(node, fault, is_idle, now);
     }

@@ -342,15 +342,15 @@ impl Nodes {
 
     /// Queues requests on another connection than the one that has ended with this fault: no byte
     /// of them was written, or the server was a replica, or they only ask.
-    pub(super) fn queue_unwritten(
+    pub(super) fn queue_again(
         &mut self,
         node: NodeId,
-        unwritten: &[Ticket],
+        again: &[Ticket],
         fault: Fault,
         now: Timestamp,
     ) {
         let opened = self.reopen(node, now);
-        for &ticket in unwritten {
+        for &ticket in again {
             let connection = &mut self.connections[node];
             match (
                 opened,
