@@ -8,9 +8,10 @@
 //! # Contract
 //! 1. A round asks all nodes ([`request`](QueuedCall::request), [`ask`](QueuedCall::ask)). A call
 //!    without a ticket takes the greatest reply of the first round in which a quorum replied, for
-//!    good; but none that neither its clock nor another node explains. With fewer replies it
-//!    leaves, and begins again after a delay that grows (rule 3.3). A round that a quorum granted,
-//!    and that is lost, is repeated in 10 ms: its undo wakes others, and not its own call.
+//!    good; but none that neither its clock nor another node explains. A round that is lost waits
+//!    for those replies while they may arrive ([`lacks_replies`](QueuedCall::lacks_replies)). With
+//!    fewer it leaves, and begins again after a delay that grows (rule 3.3). A round that a quorum
+//!    granted, and that is lost, is repeated in 10 ms: its undo wakes others, and not its own call.
 //! 2. A round that is lost is undone where a node granted or did not reply. The undo stores the
 //!    ticket again; but where fewer nodes than a quorum replied, the entry is removed from those,
 //!    and the call keeps its ticket. A node that replied with another ticket stores the call's
@@ -318,14 +319,11 @@ impl QueuedCall {
             .map(|&(_, slot)| slot)
     }
 
-    /// Whether a round that was refused so is to be waited for longer: it may still bring a ticket.
-    pub fn lacks_ticket(
-        has_ticket: bool,
-        setup: &Setup,
-        answered: usize,
-        undecided: usize,
-    ) -> bool {
-        !has_ticket && answered < setup.quorum() && answered + undecided >= setup.quorum()
+    /// Whether a round that is lost is to be waited for longer: so few nodes have replied that its
+    /// call would get no ticket, or leave them and forget what it has seen there, and so many may
+    /// still reply that it would not.
+    pub fn lacks_replies(setup: &Setup, answered: usize, undecided: usize) -> bool {
+        answered < setup.quorum() && answered + undecided >= setup.quorum()
     }
 
     /// A round is lost that these nodes granted. Those that neither granted nor refused are silent.

@@ -59,11 +59,6 @@ impl QueueRound {
         self.without_queue
     }
 
-    /// Whether the call had a ticket before.
-    pub fn has_ticket(&self) -> bool {
-        self.own.is_some()
-    }
-
     /// The call's ticket from this round on: its own, or the greatest reply. One that neither the
     /// client's clock nor another node explains is damage, or a lie; if all are so, it is the
     /// least.

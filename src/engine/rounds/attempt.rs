@@ -27,24 +27,19 @@ impl Attempt {
     }
 
     pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
-        tally.acquisition() != Outcome::Pending && !self.lacks_ticket(tally)
+        tally.acquisition() != Outcome::Pending && !self.lacks_replies(tally)
     }
 
-    /// Whether an attempt is lost to which so few nodes have replied that its call gets no ticket,
-    /// and so many are still to reply that it may. Where only refusals decide, a call with a ticket
-    /// waits as well, or it would have to repeat the round: with an even number of nodes, half of
-    /// them are enough to refuse.
-    fn lacks_ticket(&self, tally: &Tally) -> bool {
-        let Some(queue) = &self.queue else {
+    fn lacks_replies(&self, tally: &Tally) -> bool {
+        if self.queue.is_none() {
             return false;
-        };
+        }
         let answered = tally.granted().len() + tally.refused().len();
         let setup = Setup {
             nodes: tally.nodes(),
             place_lease: Duration::ZERO,
         };
-        let has_ticket = queue.has_ticket() && !tally.faulted().is_empty();
-        QueuedCall::lacks_ticket(has_ticket, &setup, answered, tally.undecided().len())
+        QueuedCall::lacks_replies(&setup, answered, tally.undecided().len())
     }
 
     pub(super) fn record_queue_reply(&mut self, node: NodeId, reply: &QueueReply) {

@@ -253,7 +253,7 @@ fn a_lost_attempt_in_turn_waits_for_a_quorum_of_replies() {
     for (queue, is_decided) in [
         (None, true),
         (Some(QueueRound::new(None, u64::MAX)), false),
-        (Some(QueueRound::new(Some(5), u64::MAX)), true),
+        (Some(QueueRound::new(Some(5), u64::MAX)), false),
     ] {
         let mut rounds = Rounds::new(3, None);
         let ticket = rounds.open(attempt(queue));

@@ -231,12 +231,10 @@ impl CallState {
         let quorum = setup(nodes).quorum();
         let undecided = nodes - granted.len() - refused.len() - silent.len();
         let answered = granted.len() + refused.len();
-        // Where only refusals decide, a call with a ticket waits as well.
-        let has_ticket = self.ticket.is_some() && !silent.is_empty();
-        let lacks_ticket = QueuedCall::lacks_ticket(has_ticket, &setup(nodes), answered, undecided);
+        let lacks_replies = QueuedCall::lacks_replies(&setup(nodes), answered, undecided);
         if granted.len() >= quorum {
             Verdict::Won
-        } else if granted.len() + undecided >= quorum || lacks_ticket {
+        } else if granted.len() + undecided >= quorum || lacks_replies {
             Verdict::Pending
         } else if refused.len() >= quorum && granted.is_empty() && undecided > 0 {
             Verdict::AwaitsRefusals

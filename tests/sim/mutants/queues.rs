@@ -98,12 +98,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
-        name: "queue: half of the nodes decide against a call in turn",
+        name: "queue: fewer nodes than a quorum decide against a call in turn",
         file: "engine/rounds/attempt.rs",
-        edits: &[(
-            "let has_ticket = queue.has_ticket() && !tally.faulted().is_empty();",
-            "let has_ticket = queue.has_ticket();",
-        )],
+        edits: &[(" && !self.lacks_replies(tally)", "")],
     },
     Mutant {
         name: "queue: another slot is asked for as fast as replies arrive",

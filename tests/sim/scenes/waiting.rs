@@ -1,8 +1,8 @@
 //! Scenes of calls that wait in the queues of locks.
 
 use super::{
-    blocked, connections, counted, execute, far, give_away, has_clients, has_key, has_two_clients,
-    keys, pass, play, strike,
+    blocked, connections, counted, crashed, execute, far, give_away, has_clients, has_key,
+    has_two_clients, keys, pass, play, strike,
 };
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
@@ -239,6 +239,19 @@ fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
         plan.paths[3].delay = 5 * MILLISECOND;
     };
     play(has_four_nodes, waits_and_asks_seldom);
+}
+
+/// One node is away and one refuses: no quorum can grant any more, and one can still reply.
+#[test]
+fn a_call_in_turn_waits_for_a_quorum_though_a_node_is_away() {
+    let is_far_from_one = |plan: &mut Plan| {
+        has_two_clients(plan);
+        plan.paths[2].delay = 5 * MILLISECOND;
+    };
+    play(is_far_from_one, |redlock| {
+        strike(crashed(0, 20 * SECOND));
+        waits_and_asks_seldom(redlock);
+    });
 }
 
 /// Two slots are free, each on one node: they are asked for less and less often.
