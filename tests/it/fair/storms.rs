@@ -260,11 +260,12 @@ fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
                 let go_on = cut[1] > 0 && after[0] > 0;
                 // Those that are cut off are challenged, and the lock of one that has released it
                 // on its side only ends. All that are behind those store their tickets again after
-                // a challenge, and not at once.
+                // a challenge, and not at once. If none of the larger side was next, each asks
+                // after the place lease, and sees then which entry it challenges after another one.
                 are_in_order(&figures(&turns), PROGRAMS)
                     && go_on
                     && cut[0] == 0
-                    && longest_pause < PLACE_LEASE + LATE
+                    && longest_pause < PLACE_LEASE * 2 + LATE
             });
         },
     );
