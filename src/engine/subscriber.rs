@@ -110,14 +110,10 @@ impl Subscriber {
         mut on_event: impl FnMut(SubscriptionEvent),
     ) -> bool {
         self.advance(now);
-        for reads in 0.. {
+        for reads in 1.. {
             let SocketState::Open(transport) = &mut self.socket else {
                 break;
             };
-            // What poll does not show is read in any case.
-            if reads >= MAX_READS && !transport.has_unread() {
-                break;
-            }
             let space = self.subscription.incoming.space();
             let size = space.len();
             let count = match transport.read(space) {
@@ -132,7 +128,8 @@ impl Subscriber {
                     break;
                 }
             };
-            let is_all = count < size && !transport.has_unread();
+            // What poll does not show is read in any case.
+            let is_enough = (count < size || reads >= MAX_READS) && !transport.has_unread();
             self.subscription.incoming.received(count);
             loop {
                 match self.subscription.next_event() {
@@ -154,7 +151,7 @@ impl Subscriber {
                     }
                 }
             }
-            if is_all {
+            if is_enough {
                 break;
             }
         }

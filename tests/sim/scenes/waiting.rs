@@ -424,3 +424,13 @@ fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
 fn a_call_that_is_told_does_not_try_meanwhile() {
     play(has_two_clients, waits_and_asks_seldom);
 }
+
+/// What a poll of the socket does not show any more: that it is subscribed is read as a whole.
+#[test]
+fn what_tls_has_read_ahead_of_a_subscription_is_read_at_once() {
+    let has_tls = |plan: &mut Plan| {
+        has_two_clients(plan);
+        plan.has_tls = true;
+    };
+    play(has_tls, waits_and_asks_seldom);
+}
