@@ -345,3 +345,21 @@ fn the_head_waits_for_the_first_of_the_permits_that_its_own_threads_have() {
     assert!(channel.try_recv().is_ok());
     assert_eq!(until(20), None);
 }
+
+#[test]
+fn a_slot_without_an_end_is_reported_once_when_two_replies_in_a_row_show_it() {
+    let (slots, _) = three_slots();
+    let apart = Duration::from_millis(50);
+    for (millis, endless, reported) in [
+        (0, &[0, 2][..], &[][..]),
+        (10, &[0, 2], &[]),
+        (60, &[2], &[2]),
+        (70, &[0, 2], &[]),
+        (119, &[0, 2], &[]),
+        (120, &[0], &[0]),
+        (300, &[0], &[]),
+    ] {
+        let found = slots.record_endless(endless, at(millis), apart);
+        assert_eq!(found, reported, "{millis}");
+    }
+}

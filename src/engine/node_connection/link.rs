@@ -335,6 +335,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_name_leads_to_replaces_what_is_known_and_a_failed_look_up_leaves_it() {
+        for (host, stays) in [("localhost", false), ("no\0name", true)] {
+            let waker = Arc::new(Waker::new().unwrap());
+            let endpoint = Endpoint::parse("redis://localhost:1").unwrap();
+            let time = Duration::from_millis(100);
+            let mut link = Link::new(endpoint, TransportConfig::Plain, time, Arc::clone(&waker));
+            let known = Place::Tcp("127.0.0.9:9".parse().unwrap());
+            link.race.learn([known.clone()]);
+            // The simulator, where this is run too, looks nothing up.
+            let Ok(resolution) = Resolution::begin(host, 1, waker) else {
+                return;
+            };
+            link.resolution = Some(resolution);
+            let is_taken = (0..2000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                link.take_resolved()
+            });
+            assert!(is_taken);
+            assert_eq!(link.race.first() == Some(&known), stays, "{host:?}");
+        }
+    }
+
     /// What was looked up for an earlier connection begins none before there are credentials.
     #[test]
     fn a_look_up_that_is_left_does_not_connect_without_credentials() {
