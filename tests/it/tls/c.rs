@@ -137,8 +137,8 @@ fn a_host_of_any_habits_is_at_home() {
     over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
 }
 
-/// Under valgrind, where a handshake takes most of a second: by a program that makes one client. The
-/// examples wait for a second only, which is too short on a busy machine.
+/// Under valgrind, where a handshake takes most of a second: by a program that makes one client.
+/// The examples wait for a second only, which is too short on a busy machine.
 #[test]
 fn a_program_leaves_not_a_byte() {
     if !has_tls() {
