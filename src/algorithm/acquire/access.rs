@@ -79,7 +79,9 @@ impl Acquire {
 
     /// Whether the attempt just counted was lost.
     pub fn is_lost(&self) -> bool {
-        matches!(self.state, AcquireState::Lost { .. })
+        let is_raising = matches!(self.state, AcquireState::Raising { .. });
+        let is_won = matches!(self.state, AcquireState::Done(Verdict::Acquired(_)));
+        !(is_raising || is_won)
     }
 
     /// What may end the wait before its time.

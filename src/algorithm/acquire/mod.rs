@@ -65,6 +65,10 @@ use std::time::Duration;
 pub struct Acquire {
     config: AcquireConfig,
     state: AcquireState,
+    /// Where a lost attempt is undone before anything else.
+    undo: NodeSet,
+    /// Which nodes are to store the ticket behind that.
+    store: NodeSet,
     attempts: u32,
     started: Timestamp,
     /// How long the nodes of the last attempt had to answer at most.
@@ -100,23 +104,11 @@ enum AcquireState {
         agreement: Agreement,
         undo: NodeSet,
     },
-    Lost {
-        undo: NodeSet,
-        store: NodeSet,
-        then: After,
-    },
     Waiting {
         until: Timestamp,
         last: Verdict,
     },
     Done(Verdict),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum After {
-    Stop(Verdict),
-    Wait { until: Timestamp, last: Verdict },
-    Enter,
 }
 
 /// How an attempt has ended.
@@ -139,6 +131,8 @@ impl Acquire {
             } else {
                 AcquireState::Attempting
             },
+            undo: NodeSet::EMPTY,
+            store: NodeSet::EMPTY,
             attempts: 0,
             started: now,
             budget: config.node_timeout,
@@ -156,30 +150,16 @@ impl Acquire {
 
     /// What to do next.
     pub fn poll(&mut self) -> Output {
+        if !self.undo.is_empty() {
+            return Output::Undo(std::mem::take(&mut self.undo));
+        }
+        if !self.store.is_empty() {
+            return Output::Store(std::mem::take(&mut self.store));
+        }
         match self.state {
             AcquireState::Entering => Output::Enqueue,
             AcquireState::Attempting => Output::Attempt,
             AcquireState::Raising { agreement, .. } => Output::Raise(agreement),
-            AcquireState::Lost { undo, store, then } if !undo.is_empty() => {
-                self.state = AcquireState::Lost {
-                    undo: NodeSet::EMPTY,
-                    store,
-                    then,
-                };
-                Output::Undo(undo)
-            }
-            AcquireState::Lost { store, then, .. } => {
-                self.state = match then {
-                    After::Stop(verdict) => AcquireState::Done(verdict),
-                    After::Wait { until, last } => AcquireState::Waiting { until, last },
-                    After::Enter => AcquireState::Entering,
-                };
-                if store.is_empty() {
-                    self.poll()
-                } else {
-                    Output::Store(store)
-                }
-            }
             AcquireState::Waiting { until, .. } => Output::Wait(until),
             AcquireState::Done(verdict) => Output::Done(verdict),
         }
@@ -348,24 +328,18 @@ impl Acquire {
             .lost(NodeSet::EMPTY, round, self.bounds.free_at, now)
             .store();
         self.early_end.note_key(self.bounds.is_endless, now);
-        self.state = match self.after_loss(Verdict::Held, now, random) {
-            _ if is_free => AcquireState::Attempting,
-            then => AcquireState::Lost {
-                undo: NodeSet::EMPTY,
-                store,
-                then,
-            },
-        };
+        self.state = self.after_loss(Verdict::Held, now, random);
+        if is_free {
+            self.state = AcquireState::Attempting;
+        } else {
+            self.store = store;
+        }
     }
 
     /// No node was asked: other calls of the client have all that could be had.
     pub fn refused_here(&mut self, now: Timestamp, random: u64) {
         self.held = true;
-        self.state = AcquireState::Lost {
-            undo: NodeSet::EMPTY,
-            store: NodeSet::EMPTY,
-            then: self.after_loss(Verdict::Held, now, random),
-        };
+        self.state = self.after_loss(Verdict::Held, now, random);
     }
 
     /// A message arrived on the client's channel.
@@ -408,26 +382,13 @@ impl Acquire {
 
     /// The wait was cancelled. What a lost attempt has left behind is still undone first.
     pub fn cancelled(&mut self) {
-        self.state = match self.state {
-            AcquireState::Entering | AcquireState::Attempting | AcquireState::Waiting { .. } => {
-                AcquireState::Done(Verdict::Cancelled)
-            }
-            AcquireState::Raising { undo, .. }
-            | AcquireState::Lost {
-                undo,
-                then: After::Wait { .. } | After::Enter,
-                ..
-            } => AcquireState::Lost {
-                undo,
-                store: NodeSet::EMPTY,
-                then: After::Stop(Verdict::Cancelled),
-            },
-            ended @ (AcquireState::Lost {
-                then: After::Stop(_),
-                ..
-            }
-            | AcquireState::Done(_)) => ended,
-        };
+        match self.state {
+            AcquireState::Done(_) => return,
+            AcquireState::Raising { undo, .. } => self.undo = undo,
+            AcquireState::Entering | AcquireState::Attempting | AcquireState::Waiting { .. } => {}
+        }
+        self.store = NodeSet::EMPTY;
+        self.state = AcquireState::Done(Verdict::Cancelled);
     }
 
     /// Goes by how an attempt has ended.
@@ -482,32 +443,29 @@ impl Acquire {
             }
             _ => None,
         };
-        let (undo, store) = match aftermath {
+        self.undo = undo;
+        match aftermath {
             // What is undone leaves: where the call was refused, it has an entry.
             Some((Aftermath::BeginsAgain | Aftermath::StepsAside, round)) => {
-                (undo.union(round.nodes()), NodeSet::EMPTY)
+                self.undo = undo.union(round.nodes());
             }
-            Some((aftermath, _)) => (undo, aftermath.store()),
-            None => (undo, NodeSet::EMPTY),
-        };
-        self.state = AcquireState::Lost {
-            undo,
-            store,
-            then: self.after_loss(lost, now.steady, random),
-        };
+            Some((aftermath, _)) => self.store = aftermath.store(),
+            None => {}
+        }
+        self.state = self.after_loss(lost, now.steady, random);
     }
 
-    fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
+    fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> AcquireState {
         if self.config.wait_limit != WaitLimit::Once {
             if self.early_end.is_endless(now, self.config.node_timeout) {
-                return After::Stop(Verdict::NoExpiry);
+                return AcquireState::Done(Verdict::NoExpiry);
             }
             if lost == Verdict::Unavailable
                 && self
                     .early_end
                     .is_quorum_impossible(now, self.config.permanent_fault_limit)
             {
-                return After::Stop(lost);
+                return AcquireState::Done(lost);
             }
         }
         let mut delay = match &self.queue {
@@ -528,11 +486,11 @@ impl Acquire {
             _ => self.config.backoff.next_delay(random),
         };
         match self.config.wait_limit {
-            WaitLimit::Once => return After::Stop(lost),
+            WaitLimit::Once => return AcquireState::Done(lost),
             WaitLimit::Until(deadline) => {
                 let left = deadline.since(now);
                 if left.is_zero() {
-                    return After::Stop(lost);
+                    return AcquireState::Done(lost);
                 }
                 // The time that is left is halved, and halved again. After long delays, one more
                 // long delay could miss a release just before the deadline. The last delay ends at
@@ -543,7 +501,7 @@ impl Acquire {
             }
             WaitLimit::WhileAvailable(limit) => {
                 if lost != Verdict::Held && now.since(self.available_at) >= limit {
-                    return After::Stop(lost);
+                    return AcquireState::Done(lost);
                 }
             }
         }
@@ -552,13 +510,13 @@ impl Acquire {
             && self.config.queues
             && self.has_time_to_listen(now)
         {
-            return After::Enter;
+            return AcquireState::Entering;
         }
         let mut until = now.after(delay);
         if self.queue.is_none() && self.bounds.free_at > now {
             until = until.min(self.bounds.free_at);
         }
-        After::Wait { until, last: lost }
+        AcquireState::Waiting { until, last: lost }
     }
 
     /// Whether an attempt that begins then has its full time.

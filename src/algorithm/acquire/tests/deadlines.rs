@@ -75,7 +75,7 @@ fn an_attempt_that_has_its_full_time_until_the_limit_is_not_cut_short() {
         attempt(&mut machine, "rrr", 0, 1),
         Output::Wait(_)
     ));
-    assert!(!machine.is_lost());
+    assert!(machine.is_lost());
     machine.woken(at(100));
     assert_eq!(
         attempt(&mut machine, "xxx", 100, 100 + full),

@@ -228,6 +228,7 @@ fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
     let Output::Done(Verdict::Acquired(_)) = attempt(&mut machine, "ggg", 7, 8) else {
         panic!()
     };
+    assert!(!machine.is_lost());
 }
 
 #[test]
@@ -513,6 +514,7 @@ fn a_raise_that_is_cancelled_is_undone() {
         fenced(&mut machine, "ggr", &[6, 7]),
         Output::Raise(_)
     ));
+    assert!(!machine.is_lost());
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])));
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
