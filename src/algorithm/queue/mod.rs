@@ -322,8 +322,8 @@ impl QueuedCall {
     /// Whether a round that is lost is to be waited for longer: so few nodes have replied that its
     /// call would get no ticket, or leave them and forget what it has seen there, and so many may
     /// still reply that it would not.
-    pub fn lacks_replies(setup: &Setup, answered: usize, undecided: usize) -> bool {
-        answered < setup.quorum() && answered + undecided >= setup.quorum()
+    pub fn lacks_replies(quorum: usize, answered: usize, undecided: usize) -> bool {
+        answered < quorum && answered + undecided >= quorum
     }
 
     /// A round is lost that these nodes granted. Those that neither granted nor refused are silent.

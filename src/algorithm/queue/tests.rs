@@ -190,7 +190,7 @@ fn a_lost_round_waits_for_a_quorum_while_one_may_reply() {
         (1, 0, false),
         (2, 1, false),
     ] {
-        let found = QueuedCall::lacks_replies(&SETUP, answered, undecided);
+        let found = QueuedCall::lacks_replies(SETUP.quorum(), answered, undecided);
         assert_eq!(found, lacks, "{answered} {undecided}");
     }
 }

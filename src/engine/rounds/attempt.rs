@@ -3,9 +3,8 @@
 use super::refusals::Refusals;
 use crate::algorithm::fence::Fences;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::queue::{QueueReply, QueueRound, QueuedCall, Setup};
+use crate::algorithm::queue::{QueueReply, QueueRound, QueuedCall};
 use crate::algorithm::vote::{Outcome, Tally};
-use std::time::Duration;
 
 /// What the nodes of an attempt have replied.
 #[derive(Debug, Default)]
@@ -31,15 +30,9 @@ impl Attempt {
     }
 
     fn lacks_replies(&self, tally: &Tally) -> bool {
-        if self.queue.is_none() {
-            return false;
-        }
         let answered = tally.granted().len() + tally.refused().len();
-        let setup = Setup {
-            nodes: tally.nodes(),
-            place_lease: Duration::ZERO,
-        };
-        QueuedCall::lacks_replies(&setup, answered, tally.undecided().len())
+        self.queue.is_some()
+            && QueuedCall::lacks_replies(tally.quorum(), answered, tally.undecided().len())
     }
 
     pub(super) fn record_queue_reply(&mut self, node: NodeId, reply: &QueueReply) {

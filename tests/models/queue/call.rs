@@ -231,7 +231,7 @@ impl CallState {
         let quorum = setup(nodes).quorum();
         let undecided = nodes - granted.len() - refused.len() - silent.len();
         let answered = granted.len() + refused.len();
-        let lacks_replies = QueuedCall::lacks_replies(&setup(nodes), answered, undecided);
+        let lacks_replies = QueuedCall::lacks_replies(quorum, answered, undecided);
         if granted.len() >= quorum {
             Verdict::Won
         } else if granted.len() + undecided >= quorum || lacks_replies {
