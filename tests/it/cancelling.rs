@@ -230,10 +230,8 @@ fn the_first_in_line_makes_way_for_the_second() {
 #[test]
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
-    let mutex = long_lock(
-        &short_timeout_client_of(servers.iter().map(Server::url)),
-        "k",
-    );
+    let client = short_timeout_client_of(servers.iter().map(Server::url));
+    let mutex = long_lock(&client, "k");
     assert!(eventually(SOON, || mutex
         .try_lock()
         .is_ok_and(|guard| guard.is_some())));
@@ -244,6 +242,8 @@ fn while_all_nodes_hang() {
     for server in &servers {
         server.resume().unwrap();
     }
+    // They run what was sent to them while they hung, the undo last.
+    client.flush_releases(SOON).unwrap();
     gone_for_good(&servers, "k");
 }
 

@@ -386,18 +386,19 @@ fn what_was_not_written_when_its_connection_ended_is_written_to_another_one() {
     // Releases go by the hash of their script from now on.
     assert!(take(&long_lock(&client, "first")).unlock().is_ok());
     let guards: Vec<_> = (0..3000)
-        .map(|number| take(&long_lock(&client, &format!("{number:0500}"))))
+        .map(|number| take(&long_lock(&client, &format!("{number:01500}"))))
         .collect();
     let mutex = long_lock(&client, "held");
     let held = take(&mutex);
-    // The releases fill the socket.
+    // The releases fill the socket: they are more bytes than the system buffers for one.
     proxy.stall(Direction::ToServer);
     drop(guards);
     let (locked, extended, holder) = thread::scope(|scope| {
         let locked = scope.spawn(|| long_lock(&client, "k").try_lock());
         let extended = scope.spawn(|| held.extend(LONG));
         let holder = scope.spawn(|| mutex.holder());
-        thread::sleep(Duration::from_millis(100));
+        // Until all three are behind them, on a busy machine too.
+        thread::sleep(Duration::from_secs(1));
         proxy.reset_all();
         proxy.flow(Direction::ToServer);
         (
