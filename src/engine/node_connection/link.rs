@@ -301,11 +301,20 @@ mod tests {
     use super::*;
     use crate::os::background_call::BackgroundCall;
 
+    fn link(url: &str) -> Link {
+        let endpoint = Endpoint::parse(url).unwrap();
+        let waker = Arc::new(Waker::new().unwrap());
+        Link::new(
+            endpoint,
+            TransportConfig::Plain,
+            Duration::from_millis(100),
+            waker,
+        )
+    }
+
     #[test]
     fn a_master_that_is_named_is_followed_and_named_once() {
-        let waker = Arc::new(Waker::new().unwrap());
-        let endpoint = Endpoint::parse("redis://10.0.0.1:1").unwrap();
-        let mut link = Link::new(endpoint, TransportConfig::Plain, Duration::ZERO, waker);
+        let mut link = link("redis://10.0.0.1:1");
         let [master, other] = [2, 3].map(|port| NamedMaster {
             host: "10.0.0.2".to_owned(),
             port,
@@ -323,9 +332,7 @@ mod tests {
             ("rediss://10.0.0.1", Some("10.0.0.2")),
             ("rediss://10.0.0.1?server_name=redis", None),
         ] {
-            let waker = Arc::new(Waker::new().unwrap());
-            let endpoint = Endpoint::parse(url).unwrap();
-            let mut link = Link::new(endpoint, TransportConfig::Plain, Duration::ZERO, waker);
+            let mut link = link(url);
             assert_eq!(link.named_host(), None);
             link.follow(NamedMaster {
                 host: "10.0.0.2".to_owned(),
@@ -338,14 +345,11 @@ mod tests {
     #[test]
     fn what_a_name_leads_to_replaces_what_is_known_and_a_failed_look_up_leaves_it() {
         for (host, stays) in [("localhost", false), ("no\0name", true)] {
-            let waker = Arc::new(Waker::new().unwrap());
-            let endpoint = Endpoint::parse("redis://localhost:1").unwrap();
-            let time = Duration::from_millis(100);
-            let mut link = Link::new(endpoint, TransportConfig::Plain, time, Arc::clone(&waker));
+            let mut link = link("redis://localhost:1");
             let known = Place::Tcp("127.0.0.9:9".parse().unwrap());
             link.race.learn([known.clone()]);
             // The simulator, where this is run too, looks nothing up.
-            let Ok(resolution) = Resolution::begin(host, 1, waker) else {
+            let Ok(resolution) = Resolution::begin(host, 1, Arc::clone(&link.waker)) else {
                 return;
             };
             link.resolution = Some(resolution);
@@ -361,16 +365,13 @@ mod tests {
     /// What was looked up for an earlier connection begins none before there are credentials.
     #[test]
     fn a_look_up_that_is_left_does_not_connect_without_credentials() {
-        let waker = Arc::new(Waker::new().unwrap());
-        let endpoint = Endpoint::parse("redis://localhost:1").unwrap();
-        let time = Duration::from_millis(100);
-        let mut link = Link::new(endpoint, TransportConfig::Plain, time, Arc::clone(&waker));
+        let mut link = link("redis://localhost:1");
         let now = Timestamp::ORIGIN;
         let mut login = Login::new(BackgroundCall::start("test", || None).unwrap());
         assert!(!login.begin(now));
         link.login = Some(login);
         // The simulator, where this is run too, looks nothing up.
-        let Ok(resolution) = Resolution::begin("localhost", 1, waker) else {
+        let Ok(resolution) = Resolution::begin("localhost", 1, Arc::clone(&link.waker)) else {
             return;
         };
         link.resolution = Some(resolution);
