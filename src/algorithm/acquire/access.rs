@@ -79,9 +79,10 @@ impl Acquire {
 
     /// Whether the attempt just counted was lost.
     pub fn is_lost(&self) -> bool {
-        let is_raising = matches!(self.state, AcquireState::Raising { .. });
-        let is_won = matches!(self.state, AcquireState::Done(Verdict::Acquired(_)));
-        !(is_raising || is_won)
+        !matches!(
+            self.state,
+            AcquireState::Raising { .. } | AcquireState::Done(Verdict::Acquired(_))
+        )
     }
 
     /// What may end the wait before its time.
