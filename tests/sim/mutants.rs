@@ -120,11 +120,11 @@ const MUTANTS: &[Mutant] = &[
         file: "engine/rounds/mod.rs",
         edits: &[
             (
-                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n    }\n\n    /// More",
+                "(round.generation == ticket.generation).then_some(round)\n    }\n\n    /// More",
                 "(round.references > 0).then_some(round)\n    }\n\n    /// More",
             ),
             (
-                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n}",
+                "(round.generation == ticket.generation).then_some(round)\n}",
                 "(round.references > 0).then_some(round)\n}",
             ),
             (

@@ -234,7 +234,7 @@ impl Rounds {
     /// The round of a ticket, for as long as there is a reference to it.
     pub(crate) fn round(&self, ticket: Ticket) -> Option<&Round> {
         let round = self.slots.get(ticket.slot as usize)?;
-        (round.generation == ticket.generation && round.references > 0).then_some(round)
+        (round.generation == ticket.generation).then_some(round)
     }
 
     /// More references: replies of these nodes are to come.
@@ -494,7 +494,7 @@ impl Rounds {
 /// The round of a ticket, while there is a reference to it.
 fn live(slots: &mut [Round], ticket: Ticket) -> Option<&mut Round> {
     let round = slots.get_mut(ticket.slot as usize)?;
-    (round.generation == ticket.generation && round.references > 0).then_some(round)
+    (round.generation == ticket.generation).then_some(round)
 }
 
 #[cfg(test)]
