@@ -61,11 +61,8 @@ impl Refusals {
         };
         let enough = tally.nodes() - tally.quorum() + 1;
         let end = MOST_KEYS - any.leading_zeros() as usize;
-        // Of equals the last one is taken.
-        (0..end)
-            .rev()
-            .filter(|key| any & 1 << key != 0)
-            .max_by_key(|&key| refused(key).min(enough))
+        // Of equals the last one is taken. One that no node has refused is none of them.
+        (0..end).rev().max_by_key(|&key| refused(key).min(enough))
     }
 
     /// The nodes that refused for a key without expiry.
@@ -104,5 +101,25 @@ mod tests {
         );
         assert_eq!(waits_for(&[0b100, 0b010]), Some(1), "it is not known which");
         assert_eq!(waits_for(&[1 << 63]), Some(63));
+    }
+
+    /// Three of five nodes have to refuse a key, so that no quorum can grant it.
+    #[test]
+    fn a_set_on_more_nodes_waits_for_a_key_that_more_of_them_have_refused() {
+        let refusals = [0b10, 0b11, 0b11, 0b11].map(|keys| (NodeId::new(0), Refusal::Keys(keys)));
+        let refusals = Refusals(refusals.into());
+        assert_eq!(refusals.key(&Tally::new(5)), Some(0), "three are enough");
+        let refusals = Refusals(refusals.0[..3].to_vec());
+        assert_eq!(refusals.key(&Tally::new(5)), Some(1));
+    }
+
+    #[test]
+    fn the_nodes_whose_keys_have_no_expiry_are_named() {
+        let refusals = [
+            (NodeId::new(0), Refusal::Until(Timestamp::ORIGIN)),
+            (NodeId::new(2), Refusal::Endless),
+        ];
+        let endless = Refusals(refusals.into()).endless();
+        assert_eq!(endless, NodeSet::only(NodeId::new(2)));
     }
 }
