@@ -90,8 +90,8 @@ impl Probe {
         match stream.read(&mut first) {
             Err(error) if stream::would_block(&error) => false,
             read => {
-                let is_decisive =
-                    read.is_ok_and(|count| count > 0) && question.decisive.contains(&first[0]);
+                // No server decides it by a zero, which is there if nothing was read.
+                let is_decisive = read.is_ok() && question.decisive.contains(&first[0]);
                 *self = Probe::Ended;
                 is_decisive
             }
