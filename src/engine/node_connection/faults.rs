@@ -18,14 +18,6 @@ use std::time::Duration;
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 impl NodeConnection {
-    /// Why the node cannot be asked at present.
-    pub(in crate::engine) fn fault(&self) -> Fault {
-        match self.session.standing() {
-            HandshakeState::Rejected(fault) if !self.is_closed() => fault,
-            _ => self.health.fault(),
-        }
-    }
-
     /// Why the connection must be closed, if it exceeded a limit.
     pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
         let backlog = self.backlog();
@@ -83,7 +75,7 @@ impl NodeConnection {
     /// The node's vote in a round whose deadline has come.
     pub(in crate::engine) fn fault_at_deadline(&self, now: Timestamp) -> Fault {
         if self.is_closed() || self.session.standing().is_duplicate() {
-            self.fault()
+            self.health.fault()
         } else {
             self.timed_out(now)
         }

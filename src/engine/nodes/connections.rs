@@ -224,7 +224,7 @@ impl Connections {
             let cannot_run = connection.is_closed() || !connection.runs_releases();
             let late = Fault::new(connection.phase(), Cause::TimedOut);
             let fault = if cannot_run {
-                connection.fault()
+                connection.health.fault()
             } else {
                 connection.pending.refusal().unwrap_or(late)
             };

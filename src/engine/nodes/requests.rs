@@ -161,7 +161,7 @@ impl Nodes {
             if self.connections[node].is_ready(now) {
                 ready.insert(node);
             } else {
-                let fault = self.connections[node].fault();
+                let fault = self.connections[node].health.fault();
                 self.rounds.vote(ticket, node, &Vote::Fault(fault));
             }
         }
@@ -244,7 +244,7 @@ impl Nodes {
                 ready.insert(node);
                 continue;
             }
-            let fault = connection.fault();
+            let fault = connection.health.fault();
             if may_hold {
                 self.rounds.refer(ticket, NodeSet::only(node));
                 self.releases.defer(

@@ -88,7 +88,9 @@ impl NodeStatusSnapshot {
             (NodeMode::Down, Some(fault)) if is_rejection(fault) => {
                 NodeState::Rejected(fault.cause)
             }
-            (NodeMode::Down, fault) => NodeState::Down(fault.unwrap_or(connection.fault()).cause),
+            (NodeMode::Down, fault) => {
+                NodeState::Down(fault.unwrap_or(connection.health.fault()).cause)
+            }
             _ if !remaining.is_zero() => NodeState::Quarantined { remaining },
             (NodeMode::Unknown, _) => NodeState::Unknown,
             (NodeMode::Quarantined | NodeMode::Up, _) => NodeState::Voting,
@@ -193,6 +195,44 @@ mod tests {
             assert_eq!(shown, (is_up, votes, quarantine), "{state:?}");
             let rights = MISMATCHES.map(|kind| kind == Mismatch::Rights.kind());
             assert_eq!(sample.mismatches, rights);
+        }
+    }
+
+    #[test]
+    fn a_node_is_rejected_that_answers_and_does_not_serve_for_as_long_as_it_is_so() {
+        for (phase, cause, is_rejected) in [
+            (Phase::Reply, Cause::Closed, false),
+            (Phase::Handshake, Cause::TimedOut, false),
+            (Phase::Handshake, Cause::Protocol, false),
+            (Phase::Reply, Cause::System(5), false),
+            (Phase::Handshake, Cause::Refused, false),
+            (Phase::Handshake, Cause::Unreachable, false),
+            (Phase::Handshake, Cause::Loading, true),
+            (Phase::Reply, Cause::Loading, false),
+            (Phase::Reply, Cause::TooManyClients, false),
+            (Phase::Reply, Cause::OutOfMemory, true),
+            (Phase::Handshake, Cause::Auth, true),
+            (Phase::Connect, Cause::Auth, false),
+        ] {
+            let fault = Fault::new(phase, cause);
+            assert_eq!(is_rejection(fault), is_rejected, "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_shown_with_its_cause_or_its_end() {
+        let remaining = Duration::from_secs(9);
+        for (state, shown) in [
+            (NodeState::Down(Cause::Refused), "down, connection refused"),
+            (
+                NodeState::Quarantined { remaining },
+                "in quarantine, 9 s left",
+            ),
+            (NodeState::Rejected(Cause::Loading), "rejected, "),
+            (NodeState::Unknown, "unknown"),
+            (NodeState::Voting, "voting"),
+        ] {
+            assert!(state.to_string().starts_with(shown), "{state}");
         }
     }
 }
