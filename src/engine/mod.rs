@@ -76,6 +76,8 @@ pub(crate) mod interrupt;
 pub(crate) mod local_queue;
 pub(crate) mod node_connection;
 pub(crate) mod nodes;
+#[cfg(test)]
+mod played;
 pub(crate) mod rounds;
 pub(crate) mod seat;
 mod socket_state;

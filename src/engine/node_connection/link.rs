@@ -326,6 +326,19 @@ mod tests {
     }
 
     #[test]
+    fn a_master_that_is_named_without_a_host_is_on_the_host_that_was_asked() {
+        let named = |host: &str| NamedMaster {
+            host: host.to_owned(),
+            port: 2,
+        };
+        let mut by_network = link("redis://10.0.0.1:1");
+        assert!(by_network.can_follow(&named("")) && by_network.can_follow(&named("10.0.0.2")));
+        assert_eq!(by_network.follow(named("")), Some(&named("10.0.0.1")));
+        let by_path = link("unix:///a/path");
+        assert!(!by_path.can_follow(&named("")) && by_path.can_follow(&named("10.0.0.2")));
+    }
+
+    #[test]
     #[cfg(feature = "tls")]
     fn the_certificate_of_a_master_is_for_the_host_that_was_named_or_what_the_url_names() {
         for (url, host) in [

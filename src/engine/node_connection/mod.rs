@@ -24,6 +24,8 @@ mod pending;
 pub(crate) mod probe;
 mod probing;
 mod race;
+#[cfg(test)]
+mod tests;
 
 use super::socket_state::SocketState;
 use crate::algorithm::health::Health;
@@ -475,108 +477,5 @@ impl NodeConnection {
 
     fn broken(&self, error: &io::Error) -> Fault {
         Fault::new(self.phase(), stream::cause_of(error))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::algorithm::kind::Kind;
-    use crate::algorithm::lease::OwnerToken;
-    use crate::algorithm::quarantine::RestartPolicy;
-    use crate::engine::node_connection::login::Login;
-    use crate::fault::tls_error::TlsError;
-    use crate::os::background_call::BackgroundCall;
-    use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::{Operation, Verb};
-    use crate::protocol::session::Ticket;
-
-    const NODE_TIMEOUT: Duration = Duration::from_millis(50);
-
-    fn closed() -> NodeConnection {
-        NodeConnection::new(
-            NodeId::new(0),
-            Endpoint::parse("redis://10.0.0.1").unwrap(),
-            TransportConfig::Plain,
-            Quarantine::new(RestartPolicy::Off, Duration::ZERO),
-            NODE_TIMEOUT,
-            Arc::new(Waker::new().unwrap()),
-        )
-    }
-
-    /// One that was begun at the origin, whose provider returns nothing.
-    fn awaiting_credentials() -> NodeConnection {
-        let mut connection = closed();
-        connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
-        connection.open(Timestamp::ORIGIN).unwrap();
-        connection
-    }
-
-    /// A failure is reported with the phase of its connection.
-    #[test]
-    fn a_connection_that_awaits_credentials_is_in_its_handshake() {
-        assert_eq!(closed().phase(), Phase::Connect);
-        assert_eq!(awaiting_credentials().phase(), Phase::Handshake);
-    }
-
-    #[test]
-    fn a_connection_that_is_not_made_in_time_is_given_up() {
-        let connection = awaiting_credentials();
-        let fault_after = |time| connection.exceeded_limit(Timestamp::ORIGIN.after(time));
-        assert_eq!(fault_after(Duration::ZERO), None);
-        assert_eq!(fault_after(CONNECT_LIMIT - Duration::from_nanos(1)), None);
-        let late = Cause::Credentials(CredentialsError::TimedOut);
-        let fault = Fault::new(Phase::Handshake, late);
-        assert_eq!(fault_after(CONNECT_LIMIT), Some(fault));
-        assert_eq!(closed().exceeded_limit(Timestamp::NEVER), None);
-    }
-
-    #[test]
-    fn each_request_to_an_overdue_node_lengthens_its_pause() {
-        let mut connection = closed();
-        let mut queue = |millis| {
-            let now = Timestamp::ORIGIN.after(Duration::from_millis(millis));
-            let command = Command {
-                ticket: Ticket {
-                    slot: 0,
-                    generation: 0,
-                },
-                operation: &Operation {
-                    verb: Verb::Acquire { ttl_millis: 1000 },
-                    kind: Kind::Plain,
-                    retention_millis: 0,
-                },
-                key: &LockKey::One("k".into()),
-                token: &OwnerToken::from_entropy([0; 20]),
-            };
-            connection.queue(&command, now);
-            connection.health.not_before().since(now)
-        };
-        assert_eq!([0, 50].map(&mut queue), [Duration::ZERO; 2], "in time");
-        let [first, second] = [51, 90].map(queue);
-        assert!(!first.is_zero());
-        assert!(second > first);
-    }
-
-    #[test]
-    fn silence_does_not_hide_what_a_port_has_shown_before() {
-        let faults = [
-            (Phase::Handshake, Cause::TimedOut),
-            (Phase::Handshake, Cause::Closed),
-            (Phase::Handshake, Cause::Refused),
-            (Phase::Connect, Cause::TimedOut),
-            (Phase::Reply, Cause::Closed),
-        ];
-        let kept_after = |known| {
-            let mut connection = closed();
-            let known = Fault::new(Phase::Handshake, known);
-            connection.health.failed(known, Timestamp::ORIGIN);
-            faults.map(|(phase, cause)| connection.most_specific(Fault::new(phase, cause)) == known)
-        };
-        let only_vague = [true, true, false, false, false];
-        assert_eq!(kept_after(Cause::NotTls), only_vague);
-        assert_eq!(kept_after(Cause::Protocol), only_vague);
-        assert_eq!(kept_after(Cause::Tls(TlsError::Required)), only_vague);
-        assert_eq!(kept_after(Cause::Auth), [false; 5]);
     }
 }

@@ -1,0 +1,269 @@
+//! One connection to a server that the test plays, at times that the test names.
+
+use super::*;
+use crate::algorithm::kind::Kind;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::quarantine::RestartPolicy;
+use crate::engine::node_connection::login::Login;
+use crate::engine::played::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, soon};
+use crate::fault::detail::Detail;
+use crate::fault::tls_error::TlsError;
+use crate::os::background_call::BackgroundCall;
+use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::session::{SessionEvent, Ticket};
+
+mod faults;
+mod releases;
+mod states;
+
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+fn ticket(slot: u32) -> Ticket {
+    Ticket {
+        slot,
+        generation: 0,
+    }
+}
+
+fn closed(url: &str, node_timeout: Duration) -> NodeConnection {
+    NodeConnection::new(
+        NodeId::new(0),
+        Endpoint::parse(url).unwrap(),
+        TransportConfig::Plain,
+        Quarantine::new(RestartPolicy::Off, Duration::ZERO),
+        node_timeout,
+        Arc::new(Waker::new().unwrap()),
+    )
+}
+
+/// One of which nothing listens.
+fn unmade() -> NodeConnection {
+    closed("redis://10.0.0.1", NODE_TIMEOUT)
+}
+
+/// A connection, and the server at its other end.
+struct Played {
+    connection: NodeConnection,
+    log: Log,
+    server: PlayedServer,
+}
+
+impl Played {
+    fn closed_with(node_timeout: Duration) -> Option<Played> {
+        let server = PlayedServer::new()?;
+        let connection = closed(&server.url(), node_timeout);
+        let log = Log::default();
+        Some(Played {
+            connection,
+            log,
+            server,
+        })
+    }
+
+    fn connecting(now: Timestamp) -> Option<Played> {
+        let mut played = Played::closed_with(NODE_TIMEOUT)?;
+        played.connect(now);
+        Some(played)
+    }
+
+    /// Begins to connect.
+    fn connect(&mut self, now: Timestamp) {
+        self.connection.open(now).unwrap();
+        self.server.accept();
+    }
+
+    /// Connected, without a reply yet.
+    fn open(now: Timestamp) -> Option<Played> {
+        let mut played = Played::connecting(now)?;
+        played.made(now);
+        Some(played)
+    }
+
+    fn made(&mut self, now: Timestamp) {
+        soon(|| {
+            self.connection.advance(now).unwrap();
+            self.connection.is_open().then_some(())
+        });
+        self.flush(now);
+    }
+
+    /// After a handshake in which the server has reported this role.
+    fn with_role(role: &str, now: Timestamp) -> Option<Played> {
+        let mut played = Played::open(now)?;
+        let event = played.introduced(role, now).remove(0);
+        match event {
+            SessionEvent::Accepted => assert_eq!(role, MASTER),
+            SessionEvent::Rejected(fault) => played.connection.reject(fault, now),
+            event => panic!("{event:?}"),
+        }
+        Some(played)
+    }
+
+    fn in_use(now: Timestamp) -> Option<Played> {
+        Played::with_role(MASTER, now)
+    }
+
+    fn flush(&mut self, now: Timestamp) -> bool {
+        self.connection.flush(&self.log, now).unwrap()
+    }
+
+    /// What one read brings, when something has arrived.
+    fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
+        soon(|| match self.connection.read(now) {
+            Ok(Received::Nothing) => None,
+            read => Some(read),
+        })
+    }
+
+    /// What a reply amounts to.
+    fn replied(&mut self, reply: &str, now: Timestamp) -> Vec<SessionEvent> {
+        self.server.send(reply);
+        self.read(now).unwrap();
+        let session = &mut self.connection.session;
+        std::iter::from_fn(|| session.next_event(&self.log).unwrap()).collect()
+    }
+
+    /// What the replies to the handshake amount to, in this role.
+    fn introduced(&mut self, role: &str, now: Timestamp) -> Vec<SessionEvent> {
+        self.replied(&(bulk(SERVER) + &bulk(role)), now)
+    }
+
+    fn queue(&mut self, verb: Verb, now: Timestamp) {
+        let command = Command {
+            ticket: ticket(0),
+            operation: &Operation {
+                verb,
+                kind: Kind::Plain,
+                retention_millis: 1,
+            },
+            key: &LockKey::One("k".into()),
+            token: &OwnerToken::from_entropy([1; OwnerToken::ENTROPY]),
+        };
+        self.connection.queue(&command, now);
+    }
+
+    fn acquire(&mut self, now: Timestamp) {
+        self.queue(Verb::Acquire { ttl_millis: 1000 }, now);
+    }
+
+    fn close(&mut self, fault: Fault, now: Timestamp) {
+        self.connection.session.abandon().for_each(drop);
+        self.connection.close(fault, now);
+    }
+}
+
+const CLOSED: Fault = Fault::new(Phase::Reply, Cause::Closed);
+const CLOSED_EARLY: Fault = Fault::new(Phase::Handshake, Cause::Closed);
+
+/// One that was begun at the origin, whose provider returns nothing.
+fn awaiting_credentials() -> NodeConnection {
+    let mut connection = unmade();
+    connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
+    connection.open(Timestamp::ORIGIN).unwrap();
+    connection
+}
+
+/// A failure is reported with the phase of its connection.
+#[test]
+fn a_connection_that_awaits_credentials_is_in_its_handshake() {
+    assert_eq!(unmade().phase(), Phase::Connect);
+    let mut connection = awaiting_credentials();
+    assert_eq!(connection.phase(), Phase::Handshake);
+    connection.link.login = None;
+    assert_eq!(connection.phase(), Phase::Resolve);
+}
+
+#[test]
+fn a_connection_that_is_not_made_in_time_is_given_up() {
+    let connection = awaiting_credentials();
+    let fault_after = |time| connection.exceeded_limit(Timestamp::ORIGIN.after(time));
+    assert_eq!(fault_after(Duration::ZERO), None);
+    assert_eq!(fault_after(CONNECT_LIMIT - Duration::from_nanos(1)), None);
+    let late = Cause::Credentials(CredentialsError::TimedOut);
+    let fault = Fault::new(Phase::Handshake, late);
+    assert_eq!(fault_after(CONNECT_LIMIT), Some(fault));
+    assert_eq!(unmade().exceeded_limit(Timestamp::NEVER), None);
+}
+
+#[test]
+fn each_request_to_an_overdue_node_lengthens_its_pause() {
+    let mut connection = unmade();
+    let mut queue = |millis| {
+        let now = Timestamp::ORIGIN.after(Duration::from_millis(millis));
+        let command = Command {
+            ticket: Ticket {
+                slot: 0,
+                generation: 0,
+            },
+            operation: &Operation {
+                verb: Verb::Acquire { ttl_millis: 1000 },
+                kind: Kind::Plain,
+                retention_millis: 0,
+            },
+            key: &LockKey::One("k".into()),
+            token: &OwnerToken::from_entropy([0; 20]),
+        };
+        connection.queue(&command, now);
+        connection.health.not_before().since(now)
+    };
+    assert_eq!([0, 100].map(&mut queue), [Duration::ZERO; 2], "in time");
+    let [first, second] = [101, 150].map(queue);
+    assert!(!first.is_zero());
+    assert!(second > first);
+}
+
+#[test]
+fn silence_does_not_hide_what_a_port_has_shown_before() {
+    let faults = [
+        (Phase::Handshake, Cause::TimedOut),
+        (Phase::Handshake, Cause::Closed),
+        (Phase::Handshake, Cause::Refused),
+        (Phase::Connect, Cause::TimedOut),
+        (Phase::Reply, Cause::Closed),
+    ];
+    let kept_after = |known| {
+        let mut connection = unmade();
+        let known = Fault::new(Phase::Handshake, known);
+        connection.health.failed(known, Timestamp::ORIGIN);
+        faults.map(|(phase, cause)| connection.most_specific(Fault::new(phase, cause)) == known)
+    };
+    let only_vague = [true, true, false, false, false];
+    assert_eq!(kept_after(Cause::NotTls), only_vague);
+    assert_eq!(kept_after(Cause::Protocol), only_vague);
+    assert_eq!(kept_after(Cause::Tls(TlsError::Required)), only_vague);
+    assert_eq!(kept_after(Cause::Auth), [false; 5]);
+}
+
+#[test]
+fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
+    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
+        return;
+    };
+    let provider = BackgroundCall::start("test", || None).unwrap();
+    played.connection.link.login = Some(Login::new(provider));
+    played.connection.open(at(1)).unwrap();
+    let learn = |played: &mut Played, password: &str| {
+        let returned = Ok(Credentials::new(password));
+        played.connection.learn_credentials(returned, at(2))
+    };
+    assert_eq!(learn(&mut played, "one"), Ok(Use::Begin));
+    played.connection.log_in(at(2)).unwrap();
+    played.server.accept();
+    played.made(at(2));
+    let log_in = |password: &str| format!("*2\r\n$4\r\nAUTH\r\n$3\r\n{password}\r\n");
+    let sent = played.server.received();
+    assert!(sent.starts_with(&log_in("one")), "{sent}");
+    assert!(played.connection.link.credentials().is_none(), "not yet");
+    played.replied("+OK\r\n", at(3));
+    played.introduced(MASTER, at(3));
+    played.connection.link.login.as_mut().unwrap().accepted();
+    assert_eq!(
+        played.connection.link.credentials().unwrap().password(),
+        "one"
+    );
+    assert_eq!(learn(&mut played, "two"), Ok(Use::Replace));
+    played.connection.log_in(at(4)).unwrap();
+    played.flush(at(4));
+    assert_eq!(played.server.received(), log_in("two"));
+}

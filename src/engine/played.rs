@@ -1,0 +1,118 @@
+//! A server that a unit test plays, at times that the test names.
+
+use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
+use crate::os::stream::{Stream, would_block};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// What servers report about themselves: their process, and whether they are masters.
+pub(super) const SERVER: &str = concat!(
+    "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
+    "run_id:0123456789012345678901234567890123456789",
+);
+pub(super) const MASTER: &str = concat!(
+    "role:master\r\nmaster_replid:0123456789012345678901234567890123456789\r\n",
+    "master_replid2:0000000000000000000000000000000000000000",
+);
+pub(super) const REPLICA: &str = "role:slave";
+
+pub(super) fn at(millis: u64) -> Timestamp {
+    Timestamp::ORIGIN.after(Duration::from_millis(millis))
+}
+
+pub(super) fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What `get` returns, within two seconds.
+pub(super) fn soon<T>(mut get: impl FnMut() -> Option<T>) -> T {
+    let found = (0..2000).find_map(|_| {
+        let found = get();
+        if found.is_none() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        found
+    });
+    found.expect("it does not happen")
+}
+
+/// A clock that does not advance.
+pub(super) struct Stopped(pub(super) Timestamp);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+
+    fn lease_now(&self) -> LeaseTime {
+        LeaseTime::ORIGIN
+    }
+}
+
+/// A server, with the connection that was made to it last.
+pub(super) struct PlayedServer {
+    pub(super) listener: TcpListener,
+    pub(super) stream: Option<TcpStream>,
+}
+
+impl PlayedServer {
+    /// None in the simulator, where unit tests are run too: there are no sockets.
+    pub(super) fn new() -> Option<PlayedServer> {
+        let missing = Stream::connect_unix(Path::new("/no/socket")).unwrap_err();
+        (missing.kind() != ErrorKind::Unsupported).then(|| PlayedServer {
+            listener: TcpListener::bind(("127.0.0.1", 0)).unwrap(),
+            stream: None,
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap()
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// Another connection.
+    pub(super) fn accept(&mut self) {
+        self.stream = Some(self.listener.accept().unwrap().0);
+    }
+
+    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let mut stream = self.stream.as_ref().unwrap();
+        stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Replies to the handshake as a master whose process has this number.
+    pub(super) fn introduce(&mut self, number: usize) {
+        let server = SERVER.replace("run_id:0", &format!("run_id:{number}"));
+        self.send(bulk(&server) + &bulk(MASTER));
+    }
+
+    /// What has arrived: something must have been sent.
+    pub(super) fn received(&mut self) -> String {
+        let mut received = [0; 4096];
+        let count = self.stream.as_ref().unwrap().read(&mut received).unwrap();
+        String::from_utf8(received[..count].to_vec()).unwrap()
+    }
+
+    /// Whether nothing has arrived, and the connection is there.
+    pub(super) fn has_received_nothing(&self) -> bool {
+        let mut stream = self.stream.as_ref().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let is_silent = stream
+            .read(&mut [0])
+            .is_err_and(|error| would_block(&error));
+        stream.set_nonblocking(false).unwrap();
+        is_silent
+    }
+
+    /// Sends no more.
+    pub(super) fn end(&mut self) {
+        let stream = self.stream.as_ref().unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+    }
+}
