@@ -215,3 +215,101 @@ impl Incarnations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
+    use crate::algorithm::quarantine::RestartPolicy;
+    use crate::engine::rounds::{Attempt, Purpose, Rounds};
+
+    const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::ORIGIN.after(Duration::from_millis(millis))
+    }
+
+    fn incarnations() -> Incarnations {
+        Incarnations::new(
+            Rules::new(RestartPolicy::Observed, Duration::from_secs(10)),
+            3,
+        )
+    }
+
+    fn judging(deadline: Timestamp) -> Judging {
+        Judging {
+            stage: Stage::Looking,
+            awaited: NodeSet::first(3),
+            begun: at(0),
+            deadline,
+            is_late: false,
+            is_outrun: false,
+            repeats: 0,
+        }
+    }
+
+    /// No call lasts so long: none was made meanwhile.
+    #[test]
+    fn nodes_that_are_judged_are_late_at_their_deadline_or_have_their_time_after_a_long_pause() {
+        let mut incarnations = incarnations();
+        incarnations.judging = Some(judging(at(100)));
+        let mut is_late = |millis| {
+            incarnations.note_late(NODE_TIMEOUT, at(millis));
+            incarnations.judging.unwrap().is_late
+        };
+        assert_eq!(
+            [99, 100, 160, 300].map(&mut is_late),
+            [false, true, true, true]
+        );
+        assert_eq!([301, 350, 351].map(is_late), [false, false, true]);
+    }
+
+    #[test]
+    fn a_grant_of_a_node_in_doubt_is_held_while_nodes_are_judged_and_counts_where_it_decides_nothing()
+     {
+        let mut rounds = Rounds::new(3, None);
+        let node = NodeId::new(0);
+        let mut counted = |purpose, refusals: usize, is_judging: bool| {
+            let ticket = rounds.open(purpose);
+            for index in 1..=refusals {
+                rounds.vote(ticket, NodeId::new(index), &Vote::Refused);
+            }
+            let mut incarnations = incarnations();
+            incarnations.judging = is_judging.then(|| judging(at(100)));
+            let mut cast = NodeVote {
+                ticket,
+                node,
+                vote: Vote::Granted,
+                fence: None,
+            };
+            let is_held = incarnations.holds(&mut cast, rounds.round(ticket), None);
+            (is_held, cast.vote == Vote::Granted)
+        };
+        let attempt = || Purpose::Acquire(Attempt::default());
+        assert_eq!(counted(attempt(), 0, true), (true, true));
+        assert_eq!(counted(attempt(), 0, false), (false, false));
+        assert_eq!(counted(attempt(), 2, false), (false, true), "it is lost");
+        assert_eq!(counted(Purpose::Check, 0, false), (false, true));
+        assert_eq!(counted(Purpose::Entry, 0, true), (false, true));
+    }
+
+    #[test]
+    fn a_node_has_returned_when_it_is_seen_without_what_it_had() {
+        let node = NodeId::new(1);
+        let incarnation = |number: u8| {
+            let id = [b'0' + number; 40];
+            let replication = ReplicationIds::new(&id, &[b'0'; 40]).unwrap();
+            let run_id = RunId::new(&id).unwrap();
+            Some(Incarnation {
+                run_id,
+                replication,
+            })
+        };
+        let mut incarnations = incarnations();
+        let mut has_returned = |number| {
+            incarnations.note_seen(node, Seen::Silent, incarnation(number));
+            incarnations.returned.contains(node)
+        };
+        assert_eq!([1, 1, 2].map(&mut has_returned), [false, false, true]);
+    }
+}

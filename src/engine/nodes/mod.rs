@@ -21,6 +21,8 @@ pub(crate) mod requests;
 pub(crate) mod status;
 pub(super) mod submission;
 pub(super) mod subscribers;
+#[cfg(test)]
+mod tests;
 mod vote_filter;
 
 use super::driver::Reactor;

@@ -137,3 +137,48 @@ impl Release {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::time::LeaseTime;
+
+    #[test]
+    fn a_release_is_kept_while_the_key_may_live_on_a_slow_node_that_was_written_to() {
+        let begun = Timestamp::ORIGIN.after(Duration::from_secs(3));
+        for (origin, set_since) in [(KeyOrigin::Here, Some(begun)), (KeyOrigin::Elsewhere, None)] {
+            let release = Release {
+                key: LockKey::One("k".into()),
+                attempt: AttemptRecord {
+                    token: OwnerToken::from_entropy([0; OwnerToken::ENTROPY]),
+                    t0: Readings {
+                        steady: begun,
+                        lease: LeaseTime::ORIGIN,
+                    },
+                    reached: NodeSet::EMPTY,
+                    origin,
+                    departure: None,
+                    kind: Kind::Plain,
+                },
+                scope: ReleaseScope::Reached { departure: None },
+                key_lasts: Duration::from_secs(10),
+            };
+            let conditions = release.conditions(begun);
+            assert_eq!(conditions.set_since, set_since);
+            let key_lasts = conditions.key_ends.since(begun);
+            assert_eq!(key_lasts, Duration::from_millis(10_200));
+        }
+    }
+
+    #[test]
+    fn a_round_knows_how_it_is_asked() {
+        for by_command in [false, true] {
+            let request = TakeRequest {
+                by_command,
+                ..TakeRequest::WITHOUT_ENTRY
+            };
+            let in_turn = InTurn { request, latest: 9 };
+            assert_eq!(in_turn.round().is_by_command(), by_command);
+        }
+    }
+}

@@ -245,3 +245,6 @@ impl VoteFilter<'_> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,569 @@
+//! The connections of one client to servers that the test plays, driven step by step.
+
+use super::submission::{
+    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+};
+use super::*;
+use crate::algorithm::kind::Kind;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
+use crate::algorithm::time::{LeaseTime, Readings};
+use crate::engine::played::{PlayedServer, Stopped, at, soon};
+use crate::events::names::Names;
+use crate::events::node_states::NodeMode;
+use crate::os::background_call::BackgroundCall;
+use crate::os::transport::TransportConfig;
+use crate::protocol::endpoint::Endpoint;
+use crate::protocol::lock_key::LockKey;
+use crate::protocol::moved::NamedMaster;
+
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+const TTL: Duration = Duration::from_secs(10);
+
+fn node(index: usize) -> NodeId {
+    NodeId::new(index)
+}
+
+fn key() -> LockKey {
+    LockKey::One("k".into())
+}
+
+fn token() -> OwnerToken {
+    OwnerToken::from_entropy([1; OwnerToken::ENTROPY])
+}
+
+/// A client, and its servers.
+struct Cluster {
+    nodes: Nodes,
+    servers: Vec<PlayedServer>,
+    events: Arc<EventQueue>,
+}
+
+impl Cluster {
+    /// Not connected.
+    fn of(count: usize) -> Option<Cluster> {
+        let servers: Option<Vec<_>> = (0..count).map(|_| PlayedServer::new()).collect();
+        let servers = servers?;
+        let names: Vec<String> = (0..count).map(|index| format!("node {index}")).collect();
+        let events = Arc::new(EventQueue::new(
+            Arc::new(Names::new(&names, "")),
+            None,
+            true,
+        ));
+        let waker = Arc::new(Waker::new().unwrap());
+        let connect = |(index, server): (usize, &PlayedServer)| {
+            NodeConnection::new(
+                node(index),
+                Endpoint::parse(&server.url()).unwrap(),
+                TransportConfig::Plain,
+                Quarantine::new(RestartPolicy::Off, TTL),
+                NODE_TIMEOUT,
+                Arc::clone(&waker),
+            )
+        };
+        let connections = servers.iter().enumerate().map(connect).collect();
+        let config = EngineConfig {
+            spin: Duration::ZERO,
+            release_notifications: true,
+            retention: Duration::ZERO,
+            rules: Rules::new(RestartPolicy::Off, TTL),
+            node_timeout: NODE_TIMEOUT,
+            provider: None,
+            renewal: None,
+            events: Some(Arc::clone(&events)),
+        };
+        let nodes = Nodes::new(connections, Arc::new(Stopped(at(1))), waker, config);
+        Some(Cluster {
+            nodes,
+            servers,
+            events,
+        })
+    }
+
+    /// All connected, and with one lock held since then.
+    fn in_use(count: usize, now: Timestamp) -> Option<Cluster> {
+        let mut cluster = Cluster::of(count)?;
+        let ticket = cluster.acquire(now);
+        for index in 0..count {
+            cluster.welcome(index);
+            cluster.servers[index].received();
+            cluster.servers[index].send("+OK\r\n");
+        }
+        cluster.drive(now, |nodes| {
+            let round = nodes.rounds.round(ticket).unwrap();
+            round.tally.granted().len() == count
+        });
+        cluster.nodes.rounds.conclude(ticket);
+        cluster.delivered();
+        Some(cluster)
+    }
+
+    /// Accepts a connection, and replies to its handshake.
+    fn welcome(&mut self, index: usize) {
+        self.servers[index].accept();
+        self.servers[index].introduce(index);
+    }
+
+    /// Queues an attempt, and writes it.
+    fn acquire(&mut self, now: Timestamp) -> Ticket {
+        let ticket = self.queue(now);
+        self.nodes.flush();
+        ticket
+    }
+
+    fn queue(&mut self, now: Timestamp) -> Ticket {
+        let request = AttemptRequest {
+            key: key(),
+            token: token(),
+            ttl_millis: 1000,
+            kind: Kind::Plain,
+            in_turn: None,
+        };
+        self.nodes.acquire(&request, now)
+    }
+
+    /// Polls once, and takes what has arrived.
+    fn step(&mut self, now: Timestamp) {
+        let mut watch = self.nodes.watch(true, now);
+        Nodes::poll(&mut watch, Duration::from_millis(1));
+        self.nodes.absorb(watch, now);
+        self.nodes.flush();
+    }
+
+    fn drive(&mut self, now: Timestamp, mut is_done: impl FnMut(&Nodes) -> bool) {
+        soon(|| {
+            self.step(now);
+            is_done(&self.nodes).then_some(())
+        });
+    }
+
+    /// How a node has voted so far.
+    fn faulted(&self, ticket: Ticket) -> NodeSet {
+        self.nodes.rounds.round(ticket).unwrap().tally.faulted()
+    }
+
+    /// The events since the last ones.
+    fn delivered(&self) -> Vec<String> {
+        let mut delivered = Vec::new();
+        self.events
+            .deliver(usize::MAX, |event| delivered.push(event.to_string()));
+        delivered
+    }
+
+    /// Releases the lock that has been held since 1 ms.
+    fn release(&mut self, scope: ReleaseScope, reached: NodeSet, now: Timestamp) -> Ticket {
+        let t0 = Readings {
+            steady: at(1),
+            lease: LeaseTime::ORIGIN,
+        };
+        let release = Release {
+            key: key(),
+            attempt: AttemptRecord {
+                token: token(),
+                t0,
+                reached,
+                origin: KeyOrigin::Here,
+                departure: None,
+                kind: Kind::Plain,
+            },
+            scope,
+            key_lasts: TTL,
+        };
+        let ticket = self.nodes.release(&release, now);
+        self.nodes.flush();
+        ticket
+    }
+}
+
+#[test]
+fn a_connection_that_ends_while_it_owes_nothing_is_no_failure_of_its_node() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.servers[0].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    assert!(cluster.nodes.connections.states.is_up(node(0)));
+    let watch = cluster.nodes.connections.poll.watch.as_ref().unwrap();
+    assert!(watch.streams[0].is_none(), "the list does not keep it open");
+    assert!(watch.streams[1].is_some());
+    // One with a request that was written is one: it is not known what has become of it.
+    let ticket = cluster.acquire(at(2));
+    cluster.servers[1].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    assert!(!cluster.nodes.connections.states.is_up(node(1)));
+    assert!(cluster.faulted(ticket).contains(node(1)));
+}
+
+#[test]
+fn what_was_not_written_is_sent_on_another_connection_once() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let ticket = cluster.queue(at(1));
+    for is_again in [true, false] {
+        cluster.servers[0].end();
+        soon(|| {
+            cluster.nodes.read(node(0), at(2));
+            let is_over = cluster.faulted(ticket).contains(node(0));
+            let is_anew = cluster.nodes.connections[node(0)].is_connecting();
+            (is_over || is_anew).then_some(())
+        });
+        assert_eq!(cluster.faulted(ticket).contains(node(0)), !is_again);
+        if is_again {
+            cluster.welcome(0);
+            cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_open());
+            assert!(cluster.servers[0].received().contains("SET"));
+        }
+    }
+}
+
+#[test]
+fn a_question_is_asked_again_on_another_connection_though_it_was_written() {
+    for ask in [
+        (|nodes: &mut Nodes| nodes.check(at(1))) as fn(&mut Nodes) -> Ticket,
+        |nodes| nodes.inspect("k", false, at(1)),
+    ] {
+        let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+            return;
+        };
+        let ticket = ask(&mut cluster.nodes);
+        cluster.nodes.flush();
+        let asked = cluster.servers[0].received();
+        cluster.servers[0].end();
+        cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_connecting());
+        cluster.welcome(0);
+        cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_open());
+        let again = cluster.servers[0].received();
+        let question = asked.rsplit("*2").next().unwrap();
+        assert!(again.ends_with(question), "{again:?} {question:?}");
+        assert!(cluster.faulted(ticket).is_empty());
+    }
+}
+
+#[test]
+fn a_deadline_leaves_no_vote_unread_and_the_others_late() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let ticket = cluster.acquire(at(2));
+    cluster.nodes.rounds.set_soft_deadline(ticket, true);
+    cluster.nodes.expire(ticket, at(150));
+    assert!(cluster.faulted(ticket).is_empty());
+    cluster.nodes.rounds.set_soft_deadline(ticket, false);
+    cluster.servers[0].received();
+    cluster.servers[0].send("+OK\r\n");
+    // It has arrived when the same bytes could be read.
+    soon(|| {
+        cluster.nodes.read(node(0), at(150));
+        let round = cluster.nodes.rounds.round(ticket).unwrap();
+        (!round.tally.granted().is_empty()).then_some(())
+    });
+    cluster.nodes.expire(ticket, at(150));
+    assert!(cluster.nodes.rounds.is_decided(ticket));
+    assert_eq!(
+        cluster.faulted(ticket),
+        [1, 2].map(node).into_iter().collect()
+    );
+    assert!(
+        cluster
+            .nodes
+            .rounds
+            .conclude(ticket)
+            .faults
+            .iter()
+            .all(|(_, fault)| { fault.cause == Cause::TimedOut })
+    );
+}
+
+#[test]
+fn so_many_nodes_that_deny_messages_that_no_quorum_arrives_are_named() {
+    for (count, denied, is_too_many) in [
+        (1, 1, true),
+        (3, 1, false),
+        (3, 2, true),
+        (4, 1, false),
+        (4, 2, true),
+        (5, 2, false),
+        (5, 3, true),
+    ] {
+        let Some(mut cluster) = Cluster::of(count) else {
+            return;
+        };
+        let denied = NodeSet::first(denied);
+        cluster.nodes.subscribers.subscribe_denied = denied;
+        let named = cluster.nodes.denied_subscriptions();
+        assert_eq!(named, is_too_many.then_some(denied), "of {count}");
+    }
+}
+
+#[test]
+fn an_attempt_depends_on_connections_that_are_made_while_fewer_than_a_quorum_are_there() {
+    let Some(mut cluster) = Cluster::of(4) else {
+        return;
+    };
+    assert!(
+        !cluster.nodes.connections.have_to_be_made(at(1)),
+        "none is made"
+    );
+    cluster.acquire(at(1));
+    for ready in 0..4 {
+        let have_to_be_made = cluster.nodes.connections.have_to_be_made(at(1));
+        assert_eq!(have_to_be_made, ready < 3, "{ready} of 4");
+        cluster.welcome(ready);
+        cluster.servers[ready].send("+OK\r\n");
+        cluster.drive(at(1), |nodes| {
+            nodes.connections[node(ready)].may_follow(&nodes.connections.log)
+                || nodes.connections.followers.contains(node(ready))
+        });
+        let voting = cluster.nodes.connections.voting(at(1));
+        assert_eq!(voting, NodeSet::first(ready + 1));
+    }
+    assert!(!cluster.nodes.connections.have_to_be_made(at(1)));
+    // Nodes that are late do not vote.
+    cluster.acquire(at(1));
+    assert_eq!(cluster.nodes.connections.voting(at(200)), NodeSet::EMPTY);
+}
+
+#[test]
+fn what_concerns_some_nodes_is_sent_to_no_other() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let all = NodeSet::first(3);
+    assert_eq!(cluster.nodes.connections.followers, all);
+    cluster.acquire(at(1));
+    assert_eq!(
+        cluster.nodes.connections.followers, all,
+        "it is asked of all"
+    );
+    cluster.servers.iter_mut().for_each(|server| {
+        assert!(server.received().contains("SET"));
+    });
+    let scope = ReleaseScope::Reached { departure: None };
+    cluster.release(scope, NodeSet::only(node(1)), at(1));
+    assert!(cluster.servers[0].has_received_nothing());
+    assert!(cluster.servers[1].received().contains("EVAL"));
+    assert!(cluster.servers[2].has_received_nothing());
+}
+
+#[test]
+fn what_keeps_nodes_from_running_releases_is_named() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    assert!(cluster.nodes.connections.unsettled().is_empty());
+    assert!(!cluster.nodes.has_work_left());
+    // One that is away, one that hangs, and one that replies.
+    let gone = cluster.servers[0].listener.local_addr().unwrap();
+    cluster.servers[0].listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    assert_ne!(gone, cluster.servers[0].address());
+    cluster.servers[0].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    let everywhere = ReleaseScope::Everywhere { stands_for: None };
+    let ticket = cluster.release(everywhere, NodeSet::first(3), at(2));
+    cluster.servers[2].received();
+    cluster.servers[2].send(":1\r\n");
+    cluster.drive(at(2), |nodes| {
+        let tally = &nodes.rounds.round(ticket).unwrap().tally;
+        tally.granted().contains(node(2)) && tally.faulted().contains(node(0))
+    });
+    let refused = Fault::new(Phase::Connect, Cause::Refused);
+    let silent = Fault::new(Phase::Reply, Cause::TimedOut);
+    let unsettled = cluster.nodes.connections.unsettled();
+    assert_eq!(unsettled, [(node(0), refused), (node(1), silent)]);
+    assert!(cluster.nodes.has_work_left());
+}
+
+#[test]
+fn why_credentials_are_not_replaced_is_reported_once() {
+    let Some(cluster) = &mut Cluster::of(3) else {
+        return;
+    };
+    let refused = Fault::new(Phase::Handshake, Cause::Auth);
+    let failed = Fault::new(
+        Phase::Handshake,
+        Cause::Credentials(CredentialsError::Failed),
+    );
+    let provider = BackgroundCall::start("test", || None).unwrap();
+    cluster.nodes.connections.log_in_by(node(1), provider);
+    assert!(cluster.nodes.connections[node(1)].link.login.is_some());
+    let mut reported = |report: &mut dyn FnMut(&mut Nodes)| {
+        report(&mut cluster.nodes);
+        cluster.delivered().len()
+    };
+    for (fault, count) in [(refused, 1), (refused, 0), (failed, 1)] {
+        let times = reported(&mut |nodes| nodes.connections.report_credentials(node(1), fault));
+        assert_eq!(times, count);
+    }
+    let anew = |nodes: &mut Nodes| nodes.connections.on_logged_in(node(1));
+    assert_eq!(reported(&mut anew.clone()), 0);
+    let refuse = |nodes: &mut Nodes| nodes.connections.on_login_refused(node(1), failed);
+    assert_eq!(
+        reported(&mut refuse.clone()),
+        1,
+        "it was accepted meanwhile"
+    );
+    let unusable = |nodes: &mut Nodes| {
+        let error = Err(CredentialsError::Failed);
+        nodes.connections.on_certificates(error);
+    };
+    assert_eq!(reported(&mut unusable.clone()), 0, "no node speaks TLS");
+    let returned = Err(CredentialsError::Failed);
+    assert!(!cluster.nodes.on_credentials(node(2), returned, at(1)));
+    assert_eq!(cluster.delivered().len(), 1);
+}
+
+#[test]
+fn a_master_that_is_named_is_reported_and_followed() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.servers[1].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    let address = cluster.servers[0].address();
+    let master = NamedMaster {
+        host: address.ip().to_string(),
+        port: address.port(),
+    };
+    for times in [1, 0] {
+        let connections = &mut cluster.nodes.connections;
+        connections.follow_master(node(1), master.clone());
+        assert_eq!(cluster.delivered().len(), times);
+    }
+    assert!(cluster.nodes.connections[node(1)].named_master().is_none());
+}
+
+/// A thread that has taken over has a list of its own.
+#[test]
+fn the_list_of_an_older_poll_is_not_kept() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let [older, newer] = [(); 2].map(|()| cluster.nodes.watch(true, at(1)));
+    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
+    poll.put_back(older, each);
+    assert!(poll.watch.is_none());
+    poll.put_back(newer, each);
+    assert!(poll.watch.is_some());
+    // What has ended meanwhile is not on the list.
+    let watch = cluster.nodes.watch(true, at(1));
+    cluster.servers[0].end();
+    soon(|| {
+        cluster.nodes.read(node(0), at(1));
+        cluster.nodes.connections[node(0)].is_closed().then_some(())
+    });
+    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
+    poll.put_back(watch, each);
+    let streams = &poll.watch.as_ref().unwrap().streams;
+    assert!(streams[0].is_none() && streams[1].is_some());
+}
+
+/// They are the parent's.
+#[test]
+fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.queue(at(1));
+    cluster.nodes.close_inherited();
+    assert!(
+        cluster
+            .nodes
+            .connections
+            .each
+            .iter()
+            .all(NodeConnection::is_closed)
+    );
+    assert!(cluster.nodes.connections.poll.watch.is_none());
+    for server in &mut cluster.servers {
+        assert_eq!(server.received(), "");
+    }
+}
+
+/// An extension that all have granted, and one of a node that has lost its key.
+#[test]
+fn an_extension_is_asked_of_all_nodes_in_one_command() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let request = LeaseRequest {
+        key: &key(),
+        token: &token(),
+        ttl_millis: 1000,
+        kind: Kind::Plain,
+    };
+    let ticket = cluster.nodes.extend(&request, at(1));
+    cluster.nodes.flush();
+    for (index, reply) in [":1\r\n", ":1\r\n", ":0\r\n"].into_iter().enumerate() {
+        cluster.servers[index].received();
+        cluster.servers[index].send(reply);
+    }
+    cluster.drive(at(2), |nodes| nodes.rounds.is_decided(ticket));
+    assert!(cluster.faulted(ticket).is_empty());
+}
+
+#[test]
+fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let failed = Fault::new(Phase::Reply, Cause::TimedOut);
+    let mut answers = |prepare: &dyn Fn(&mut Connections), now| {
+        let connections = &mut cluster.nodes.connections;
+        connections.states.mark_down(node(0), failed, at(1));
+        prepare(connections);
+        connections.filter(node(0)).note_answer(now);
+        let state = connections.states.of(node(0)).state;
+        connections.states.clear_refusing(node(0));
+        state
+    };
+    assert_eq!(answers(&|_| {}, at(1)), NodeMode::Up);
+    let refuse = |connections: &mut Connections| {
+        connections.states.mark_refusing(node(0), failed, at(1));
+    };
+    assert_eq!(answers(&refuse, at(1)), NodeMode::Down);
+    let ask = |connections: &mut Connections| {
+        connections.apart(node(0)).session.check(
+            Ticket {
+                slot: 9,
+                generation: 0,
+            },
+            at(1),
+        );
+    };
+    assert_eq!(answers(&ask, at(200)), NodeMode::Down, "it is late");
+    let restart = |connections: &mut Connections| {
+        let quarantine = &mut connections[node(0)].quarantine;
+        assert!(quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
+    };
+    assert_eq!(answers(&restart, at(1)), NodeMode::Quarantined);
+}
+
+#[test]
+fn a_node_that_does_not_permit_messages_is_reported_once() {
+    let Some(mut cluster) = Cluster::of(3) else {
+        return;
+    };
+    let denied = Fault::new(Phase::Reply, Cause::NoPermission);
+    for (index, times) in [(0, 1), (0, 0), (1, 1)] {
+        let subscribers = &mut cluster.nodes.subscribers;
+        subscribers.note_publish_denied(node(index), denied);
+        assert_eq!(cluster.delivered().len(), times);
+    }
+}
+
+#[test]
+fn a_check_notes_why_nodes_may_not_vote_and_not_that_they_wait() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let ticket = cluster.nodes.check(at(1));
+    let rounds = &mut cluster.nodes.rounds;
+    for (index, cause) in [(0, Cause::Quarantined), (1, Cause::OutOfMemory)] {
+        let fault = Fault::new(Phase::Reply, cause);
+        rounds.vote(ticket, node(index), &Vote::Fault(fault));
+    }
+    assert_eq!(cluster.nodes.conclude_check(ticket).faults.len(), 2);
+    let up = |index| cluster.nodes.connections.states.is_up(node(index));
+    assert_eq!([0, 1, 2].map(up), [true, false, true]);
+}
