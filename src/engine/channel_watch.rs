@@ -140,3 +140,71 @@ impl Drop for WatchRegistration {
         state.tell_change();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::played::{PlayedServer, soon};
+    use crate::os::waker::Waker;
+    use crossbeam_channel::unbounded;
+    use std::thread;
+    use std::time::Duration;
+
+    fn interrupt() -> Arc<Interrupt> {
+        Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
+    }
+
+    /// In the simulator, where this is run too, there are no threads of the system.
+    fn watch() -> Option<Arc<ChannelWatch>> {
+        PlayedServer::new().map(|_| Arc::default())
+    }
+
+    fn is_set_soon(interrupt: &Interrupt) {
+        soon(|| interrupt.take().then_some(()));
+    }
+
+    #[test]
+    fn a_message_or_the_end_of_a_channel_sets_the_interrupt_once_for_each_time_it_is_armed() {
+        let Some(watch) = watch() else { return };
+        let (sender, channel) = unbounded();
+        let interrupt = interrupt();
+        let registration = watch.register(&channel, &interrupt);
+        assert!(registration.is_watched() && !interrupt.is_set());
+        sender.send(()).unwrap();
+        is_set_soon(&interrupt);
+        assert_eq!(channel.len(), 1, "the thread that waits takes it");
+        thread::sleep(Duration::from_millis(20));
+        assert!(!interrupt.is_set());
+        registration.arm();
+        is_set_soon(&interrupt);
+        channel.recv().unwrap();
+        registration.arm();
+        thread::sleep(Duration::from_millis(20));
+        assert!(!interrupt.is_set());
+        drop(sender);
+        is_set_soon(&interrupt);
+    }
+
+    #[test]
+    fn each_wait_is_interrupted_by_its_own_channel_and_the_thread_ends_with_the_last() {
+        let Some(watch) = watch() else { return };
+        for _ in 0..2 {
+            let (senders, channels): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded()).unzip();
+            let interrupts = [(); 2].map(|()| interrupt());
+            let mut registrations: Vec<_> = channels
+                .iter()
+                .zip(&interrupts)
+                .map(|(channel, interrupt)| watch.register(channel, interrupt))
+                .collect();
+            assert!(registrations.iter().all(WatchRegistration::is_watched));
+            senders[1].send(()).unwrap();
+            is_set_soon(&interrupts[1]);
+            assert!(!interrupts[0].is_set());
+            drop(registrations.pop());
+            senders[0].send(()).unwrap();
+            is_set_soon(&interrupts[0]);
+            drop(registrations);
+            soon(|| lock(&watch.state).changed.is_none().then_some(()));
+        }
+    }
+}

@@ -4,6 +4,8 @@ use super::*;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;
 use crate::engine::interrupt::Interrupt;
+use crate::os::thread_number::ThreadNumber;
+use crate::os::waker::Waker;
 use std::time::Duration;
 
 fn at(millis: u64) -> Timestamp {
@@ -47,6 +49,7 @@ fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
     let local = one("k");
     let queue = &local.queues()[0];
     let tickets: Vec<_> = (0..3).map(|millis| queue.join(clocks(millis)).0).collect();
+    assert_eq!(queue.calls(), 3);
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
     let positions = || -> Vec<_> {
         tickets
@@ -87,6 +90,35 @@ fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
     assert!(third_channel.try_recv().is_ok());
     drop(third);
     assert!(local.queues().iter().all(|queue| !queue.is_in_use()));
+    assert_eq!(queue.calls(), 0);
+}
+
+#[test]
+fn a_guard_is_known_to_the_thread_that_made_it_until_its_lease_ends_or_it_may_change_threads() {
+    // In the simulator, where this is run too, threads of the system have no numbers.
+    if ThreadNumber::current().short() == 0 {
+        return;
+    }
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let until = |millis| {
+        let locks = std::slice::from_ref(&local);
+        LocalLock::held_by_this_thread_until(locks, lease_at(millis))
+    };
+    let hold = held_by(1);
+    assert!(until(0).is_none() && !queue.is_held());
+    local.hold(hold, Validity::until(lease_at(100)), clocks(0));
+    assert!(queue.is_held());
+    assert_eq!(until(99), Some(lease_at(100)));
+    assert_eq!(until(101), None);
+    let of_another = std::thread::scope(|scope| scope.spawn(|| until(99)).join().unwrap());
+    assert_eq!(of_another, None);
+    local.forget_thread(held_by(2));
+    assert!(until(99).is_some());
+    local.forget_thread(hold);
+    assert!(until(99).is_none() && queue.is_held());
+    local.release(hold, at(50));
+    assert!(!queue.is_held());
 }
 
 #[test]
@@ -153,6 +185,74 @@ fn an_expired_guard_does_not_remove_its_successor() {
     local.release(fresh, at(240));
     drop(ticket);
     assert!(local.queues().iter().all(|queue| !queue.is_in_use()));
+}
+
+#[test]
+fn a_guard_that_has_outlived_its_lease_is_known_beside_its_successor() {
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let [stale, fresh] = [1, 2].map(held_by);
+    local.hold(stale, Validity::until(lease_at(100)), clocks(0));
+    local.hold(fresh, Validity::until(lease_at(300)), clocks(200));
+    local.release(fresh, at(210));
+    assert!(queue.is_held(), "its guard is still there");
+    local.release(stale, at(220));
+    assert!(!queue.is_held());
+    // One that holds again is not its own predecessor.
+    local.hold(fresh, Validity::until(lease_at(400)), clocks(230));
+    local.hold(fresh, Validity::until(lease_at(500)), clocks(240));
+    local.release(fresh, at(250));
+    assert!(!queue.is_held());
+}
+
+#[test]
+fn a_thread_is_first_where_no_guard_and_no_other_thread_was_there() {
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let head = queue.join(clocks(0)).0;
+    assert!(head.is_first());
+    assert!(!queue.join(clocks(0)).0.is_first());
+    drop(head);
+    local.hold(held_by(1), Validity::until(lease_at(100)), clocks(0));
+    assert!(!queue.join(clocks(1)).0.is_first());
+}
+
+#[test]
+fn all_threads_in_all_queues_are_notified_and_the_queues_in_use_returned() {
+    let queues = Queues::default();
+    let [used, held, unused] = ["k", "l", "m"].map(|key| queues.of(&LockKey::behind("", key)));
+    let tickets = [(); 2].map(|()| used.queues()[0].join(clocks(0)).0);
+    let channels = tickets.each_ref().map(QueueTicket::notifications);
+    held.hold(held_by(1), Validity::until(lease_at(9)), clocks(0));
+    let mut keys: Vec<Arc<str>> = queues
+        .notify_all()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
+    keys.sort();
+    assert_eq!(
+        keys.iter().map(|key| &**key).collect::<Vec<_>>(),
+        ["k", "l"]
+    );
+    assert!(channels.iter().all(|channel| channel.try_recv().is_ok()));
+    assert!(!unused.queues()[0].is_in_use());
+}
+
+/// One that waits for the nodes is told by them.
+#[test]
+fn a_head_that_waits_for_the_nodes_is_notified_of_what_they_have_told_only() {
+    let local = one("k");
+    let queue = &local.queues()[0];
+    let ticket = queue.join(clocks(0)).0;
+    let channel = ticket.notifications();
+    queue.notify(false);
+    assert!(channel.try_recv().is_ok());
+    let interrupt = Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())));
+    ticket.notify_by_interrupt(&interrupt);
+    queue.notify(false);
+    assert!(!interrupt.take());
+    queue.notify(true);
+    assert!(interrupt.take());
 }
 
 #[test]
@@ -273,9 +373,7 @@ fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place
     );
     queue.notify(false);
     assert_eq!(notified(), [true, false, false]);
-    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(
-        crate::os::waker::Waker::new().unwrap(),
-    ))));
+    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap()))));
     queue.notify(false);
     assert_eq!(notified(), [false; 3]);
 }

@@ -308,3 +308,74 @@ fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
         ]
     );
 }
+
+/// On another connection, in place of one that was lost.
+#[test]
+fn a_request_is_sent_again_once_and_only_where_a_thread_waits_for_its_verdict() {
+    let first = NodeId::new(0);
+    let (mut rounds, ticket) = rounds();
+    assert!(rounds.resend(ticket, first));
+    assert!(!rounds.resend(ticket, first), "once to each node");
+    assert!(rounds.resend(ticket, NodeId::new(1)));
+    for index in 1..3 {
+        rounds.vote(ticket, NodeId::new(index), &Vote::Granted);
+    }
+    assert!(!rounds.resend(ticket, NodeId::new(2)), "it has its verdict");
+    let conditions = ReleaseConditions {
+        set_since: None,
+        key_ends: Timestamp::NEVER,
+    };
+    let context = None;
+    let release = rounds.open(Purpose::Release {
+        conditions,
+        context,
+    });
+    assert!(!rounds.resend(release, first), "no thread waits for it");
+    rounds.assign(release, None);
+    assert!(rounds.resend(release, first));
+}
+
+#[test]
+fn a_deadline_that_only_checks_something_is_soft_and_so_is_that_of_a_wait() {
+    let (mut rounds, ticket) = rounds();
+    assert!(!rounds.has_soft_deadline(ticket));
+    rounds.set_soft_deadline(ticket, true);
+    assert!(rounds.has_soft_deadline(ticket));
+    rounds.set_soft_deadline(ticket, false);
+    assert!(!rounds.has_soft_deadline(ticket));
+    let wait = rounds.open(Purpose::Wait);
+    assert!(rounds.has_soft_deadline(wait));
+}
+
+#[test]
+fn the_faults_of_a_round_without_a_quorum_are_kept_and_the_answers_to_a_question() {
+    let fault = Fault::new(Phase::Reply, Cause::Auth);
+    for (grants, faults) in [(1, 1), (2, 0)] {
+        let (mut rounds, ticket) = rounds();
+        rounds.vote(ticket, NodeId::new(2), &Vote::Fault(fault));
+        for index in 0..grants {
+            rounds.vote(ticket, NodeId::new(index), &Vote::Granted);
+        }
+        assert_eq!(rounds.conclude(ticket).faults.len(), faults);
+    }
+    let (mut rounds, attempt) = rounds();
+    assert!(rounds.inquiry(attempt).is_none());
+    let question = rounds.open(Purpose::Inspect(HolderQuestion {
+        key: "k".into(),
+        is_fenced: false,
+        answers: Inspection::default(),
+    }));
+    assert!(rounds.inquiry(question).is_some());
+}
+
+/// By an answer on another connection to the same server.
+#[test]
+fn a_node_that_has_granted_elsewhere_counts_with_the_next_vote() {
+    let (mut rounds, ticket) = rounds();
+    rounds.vote(ticket, NodeId::new(0), &Vote::Granted);
+    rounds.granted_at(ticket, NodeId::new(1));
+    assert!(!rounds.is_decided(ticket));
+    rounds.vote(ticket, NodeId::new(2), &Vote::Refused);
+    assert!(rounds.is_decided(ticket));
+    assert_eq!(rounds.conclude(ticket).tally.granted().len(), 2);
+}
