@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::support::fake::{Act, Event, Fake, say};
 use crate::support::process;
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, free_port};
 
 /// Long enough for anything that is to happen on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -94,6 +94,22 @@ fn a_server_ends_even_when_its_program_is_killed() {
         process::eventually(SOON, || !fs::exists(directory).unwrap()),
         "{directory} is still there"
     );
+}
+
+/// Otherwise the server of a test that comes to it later cannot be started now and then.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_free_port_is_none_that_a_connection_gets() {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let first: u16 = range.split_whitespace().next().unwrap().parse().unwrap();
+    if first < 32_768 {
+        // This system was told to give other ports to connections than Linux does.
+        return;
+    }
+    for _ in 0..100 {
+        let port = free_port().unwrap();
+        assert!(port < first && port + 10_000 < first, "{port}, {range}");
+    }
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! Which programs and which ports servers run on.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Names the server to use, instead of what the PATH has.
 const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
 /// Names further servers, separated by colons, for tests that compare versions.
 const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
-/// Ports above are not chosen: a server in cluster mode also binds its port plus 10 000.
-const HIGHEST_PORT: u16 = 55_535;
+/// The ports to choose from. They, and those 10 000 above, which servers in cluster mode also bind,
+/// are lower than those that a system gives to connections.
+const PORTS: Range<u16> = 10_240..22_240;
 
 /// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on
 /// the PATH.
@@ -62,14 +65,16 @@ fn missing(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, message)
 }
 
-/// A port of 127.0.0.1 that no program uses at this moment.
+/// A port of 127.0.0.1 that no program uses at this moment, and that no connection of a program
+/// gets: a server that is started later finds it free.
 pub fn free_port() -> io::Result<u16> {
     loop {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-            .local_addr()?
-            .port();
-        if port <= HIGHEST_PORT {
-            return Ok(port);
+        let draw = RandomState::new().hash_one(()) % PORTS.len() as u64;
+        let port = PORTS.start + draw as u16;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error),
         }
     }
 }
