@@ -17,6 +17,8 @@ use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::moved::NamedMaster;
 
+mod judging;
+
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 const TTL: Duration = Duration::from_secs(10);
 
@@ -42,6 +44,14 @@ struct Cluster {
 impl Cluster {
     /// Not connected.
     fn of(count: usize) -> Option<Cluster> {
+        Cluster::with(count, RestartPolicy::Off, |endpoint| endpoint)
+    }
+
+    fn with(
+        count: usize,
+        policy: RestartPolicy,
+        change: fn(Endpoint) -> Endpoint,
+    ) -> Option<Cluster> {
         let servers: Option<Vec<_>> = (0..count).map(|_| PlayedServer::new()).collect();
         let servers = servers?;
         let names: Vec<String> = (0..count).map(|index| format!("node {index}")).collect();
@@ -54,9 +64,9 @@ impl Cluster {
         let connect = |(index, server): (usize, &PlayedServer)| {
             NodeConnection::new(
                 node(index),
-                Endpoint::parse(&server.url()).unwrap(),
+                change(Endpoint::parse(&server.url()).unwrap()),
                 TransportConfig::Plain,
-                Quarantine::new(RestartPolicy::Off, TTL),
+                Quarantine::new(policy, TTL),
                 NODE_TIMEOUT,
                 Arc::clone(&waker),
             )
@@ -66,7 +76,7 @@ impl Cluster {
             spin: Duration::ZERO,
             release_notifications: true,
             retention: Duration::ZERO,
-            rules: Rules::new(RestartPolicy::Off, TTL),
+            rules: Rules::new(policy, TTL),
             node_timeout: NODE_TIMEOUT,
             provider: None,
             renewal: None,
