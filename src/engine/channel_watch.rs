@@ -144,15 +144,10 @@ impl Drop for WatchRegistration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::played::{PlayedServer, soon};
-    use crate::os::waker::Waker;
+    use crate::engine::played::{PlayedServer, interrupt, soon};
     use crossbeam_channel::unbounded;
     use std::thread;
     use std::time::Duration;
-
-    fn interrupt() -> Arc<Interrupt> {
-        Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
-    }
 
     /// In the simulator, where this is run too, there are no threads of the system.
     fn watch() -> Option<Arc<ChannelWatch>> {

@@ -1,10 +1,14 @@
-//! A server that a unit test plays, at times that the test names.
+//! A server that a unit test plays, at times that the test names, and what such tests share.
 
+use super::interrupt::Interrupt;
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::os::stream::{Stream, would_block};
+use crate::os::waker::Waker;
+use crate::protocol::moved::NamedMaster;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +29,17 @@ pub(super) fn at(millis: u64) -> Timestamp {
 
 pub(super) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The replies to a handshake by the process of this number, in this role.
+pub(super) fn introduction(number: usize, role: &str) -> String {
+    let server = SERVER.replace("run_id:0", &format!("run_id:{number}"));
+    bulk(&server) + &bulk(role)
+}
+
+/// An interrupt of no driver.
+pub(super) fn interrupt() -> Arc<Interrupt> {
+    Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
 }
 
 /// What `get` returns, within two seconds.
@@ -76,6 +91,15 @@ impl PlayedServer {
         format!("redis://{}", self.address())
     }
 
+    /// This server, as another one names it.
+    pub(super) fn as_master(&self) -> NamedMaster {
+        let address = self.address();
+        NamedMaster {
+            host: address.ip().to_string(),
+            port: address.port(),
+        }
+    }
+
     /// Another connection.
     pub(super) fn accept(&mut self) {
         self.stream = Some(self.listener.accept().unwrap().0);
@@ -86,10 +110,9 @@ impl PlayedServer {
         stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Replies to the handshake as a master whose process has this number.
-    pub(super) fn introduce(&mut self, number: usize) {
-        let server = SERVER.replace("run_id:0", &format!("run_id:{number}"));
-        self.send(bulk(&server) + &bulk(MASTER));
+    /// Replies to the handshake.
+    pub(super) fn introduce(&mut self, number: usize, role: &str) {
+        self.send(introduction(number, role));
     }
 
     /// What has arrived: something must have been sent.

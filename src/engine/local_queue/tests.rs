@@ -3,14 +3,9 @@
 use super::*;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;
-use crate::engine::interrupt::Interrupt;
+use crate::engine::played::{at, interrupt};
 use crate::os::thread_number::ThreadNumber;
-use crate::os::waker::Waker;
 use std::time::Duration;
-
-fn at(millis: u64) -> Timestamp {
-    Timestamp::ORIGIN.after(Duration::from_millis(millis))
-}
 
 /// Both clocks go on alike here.
 fn clocks(millis: u64) -> Readings {
@@ -247,7 +242,7 @@ fn a_head_that_waits_for_the_nodes_is_notified_of_what_they_have_told_only() {
     let channel = ticket.notifications();
     queue.notify(false);
     assert!(channel.try_recv().is_ok());
-    let interrupt = Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())));
+    let interrupt = interrupt();
     ticket.notify_by_interrupt(&interrupt);
     queue.notify(false);
     assert!(!interrupt.take());
@@ -373,7 +368,7 @@ fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place
     );
     queue.notify(false);
     assert_eq!(notified(), [true, false, false]);
-    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap()))));
+    tickets[0].notify_by_interrupt(&interrupt());
     queue.notify(false);
     assert_eq!(notified(), [false; 3]);
 }

@@ -119,14 +119,20 @@ impl Played {
     /// What a reply amounts to.
     fn replied(&mut self, reply: &str, now: Timestamp) -> Vec<SessionEvent> {
         self.server.send(reply);
-        self.read(now).unwrap();
-        let session = &mut self.connection.session;
-        std::iter::from_fn(|| session.next_event(&self.log).unwrap()).collect()
+        self.events(now)
     }
 
     /// What the replies to the handshake amount to, in this role.
     fn introduced(&mut self, role: &str, now: Timestamp) -> Vec<SessionEvent> {
-        self.replied(&(bulk(SERVER) + &bulk(role)), now)
+        self.server.introduce(0, role);
+        self.events(now)
+    }
+
+    /// What the replies that have arrived amount to.
+    fn events(&mut self, now: Timestamp) -> Vec<SessionEvent> {
+        self.read(now).unwrap();
+        let session = &mut self.connection.session;
+        std::iter::from_fn(|| session.next_event(&self.log).unwrap()).collect()
     }
 
     fn queue(&mut self, verb: Verb, now: Timestamp) {

@@ -221,13 +221,10 @@ mod tests {
     use super::*;
     use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
     use crate::algorithm::quarantine::RestartPolicy;
+    use crate::engine::played::at;
     use crate::engine::rounds::{Attempt, Purpose, Rounds};
 
     const NODE_TIMEOUT: Duration = Duration::from_millis(100);
-
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
-    }
 
     fn incarnations() -> Incarnations {
         Incarnations::new(

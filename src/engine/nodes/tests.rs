@@ -8,14 +8,13 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{LeaseTime, Readings};
-use crate::engine::played::{PlayedServer, Stopped, at, soon};
+use crate::engine::played::{MASTER, PlayedServer, Stopped, at, soon};
 use crate::events::names::Names;
 use crate::events::node_states::NodeMode;
 use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::moved::NamedMaster;
 
 mod judging;
 
@@ -111,7 +110,7 @@ impl Cluster {
     /// Accepts a connection, and replies to its handshake.
     fn welcome(&mut self, index: usize) {
         self.servers[index].accept();
-        self.servers[index].introduce(index);
+        self.servers[index].introduce(index, MASTER);
     }
 
     /// Queues an attempt, and writes it.
@@ -147,7 +146,7 @@ impl Cluster {
         });
     }
 
-    /// How a node has voted so far.
+    /// The nodes that have failed so far.
     fn faulted(&self, ticket: Ticket) -> NodeSet {
         self.nodes.rounds.round(ticket).unwrap().tally.faulted()
     }
@@ -364,7 +363,7 @@ fn what_keeps_nodes_from_running_releases_is_named() {
     assert!(cluster.nodes.connections.unsettled().is_empty());
     assert!(!cluster.nodes.has_work_left());
     // One that is away, one that hangs, and one that replies.
-    let gone = cluster.servers[0].listener.local_addr().unwrap();
+    let gone = cluster.servers[0].address();
     cluster.servers[0].listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     assert_ne!(gone, cluster.servers[0].address());
     cluster.servers[0].end();
@@ -405,19 +404,13 @@ fn why_credentials_are_not_replaced_is_reported_once() {
         let times = reported(&mut |nodes| nodes.connections.report_credentials(node(1), fault));
         assert_eq!(times, count);
     }
-    let anew = |nodes: &mut Nodes| nodes.connections.on_logged_in(node(1));
-    assert_eq!(reported(&mut anew.clone()), 0);
-    let refuse = |nodes: &mut Nodes| nodes.connections.on_login_refused(node(1), failed);
-    assert_eq!(
-        reported(&mut refuse.clone()),
-        1,
-        "it was accepted meanwhile"
-    );
-    let unusable = |nodes: &mut Nodes| {
-        let error = Err(CredentialsError::Failed);
-        nodes.connections.on_certificates(error);
-    };
-    assert_eq!(reported(&mut unusable.clone()), 0, "no node speaks TLS");
+    let accepted = reported(&mut |nodes| nodes.connections.on_logged_in(node(1)));
+    assert_eq!(accepted, 0);
+    let refused = reported(&mut |nodes| nodes.connections.on_login_refused(node(1), failed));
+    assert_eq!(refused, 1, "it was accepted meanwhile");
+    let unusable = || Err(CredentialsError::Failed);
+    let certificates = reported(&mut |nodes| nodes.connections.on_certificates(unusable()));
+    assert_eq!(certificates, 0, "no node speaks TLS");
     let returned = Err(CredentialsError::Failed);
     assert!(!cluster.nodes.on_credentials(node(2), returned, at(1)));
     assert_eq!(cluster.delivered().len(), 1);
@@ -430,11 +423,7 @@ fn a_master_that_is_named_is_reported_and_followed() {
     };
     cluster.servers[1].end();
     cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
-    let address = cluster.servers[0].address();
-    let master = NamedMaster {
-        host: address.ip().to_string(),
-        port: address.port(),
-    };
+    let master = cluster.servers[0].as_master();
     for times in [1, 0] {
         let connections = &mut cluster.nodes.connections;
         connections.follow_master(node(1), master.clone());
@@ -490,7 +479,6 @@ fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
     }
 }
 
-/// An extension that all have granted, and one of a node that has lost its key.
 #[test]
 fn an_extension_is_asked_of_all_nodes_in_one_command() {
     let Some(mut cluster) = Cluster::in_use(3, at(1)) else {

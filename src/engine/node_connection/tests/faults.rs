@@ -251,11 +251,7 @@ fn the_address_of_the_url_is_next_where_a_master_that_was_named_does_not_work() 
     let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
         return;
     };
-    let here = played.server.address();
-    let named = NamedMaster {
-        host: here.ip().to_string(),
-        port: here.port(),
-    };
+    let named = played.server.as_master();
     for (works, stays) in [(true, true), (false, false)] {
         played.connection.link.follow(named.clone());
         played.connect(at(1));

@@ -118,11 +118,7 @@ fn a_replica_names_the_master_unless_it_was_named_itself() {
             return;
         };
         if is_redirected {
-            let here = played.server.address();
-            let named = NamedMaster {
-                host: here.ip().to_string(),
-                port: here.port(),
-            };
+            let named = played.server.as_master();
             played.connection.link.follow(named);
         }
         played.connect(at(1));

@@ -3,7 +3,7 @@
 use super::*;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
-use crate::engine::played::{MASTER, SERVER, Stopped, at, bulk};
+use crate::engine::played::{MASTER, Stopped, at, introduction};
 use crate::engine::rounds::Attempt;
 use crate::events::node_states::NodeMode;
 use crate::os::transport::TransportConfig;
@@ -32,7 +32,7 @@ struct Met {
 }
 
 impl Met {
-    /// With this `run_id`, at the origin.
+    /// At the origin.
     fn new() -> Met {
         let connection = NodeConnection::new(
             NODE,
@@ -48,17 +48,17 @@ impl Met {
             states,
             clock: Stopped(at(0)),
         };
-        met.introduced(SERVER);
+        met.introduced(0);
         met
     }
 
-    /// Another connection, on which the server has replied this about itself.
-    fn introduced(&mut self, server: &str) {
+    /// Another connection, on which the process of this number has replied to the handshake.
+    fn introduced(&mut self, number: usize) {
         let handshake = self.connection.link.endpoint.handshake();
         let log = Log::default();
         let session = &mut self.connection.session;
         *session = Session::open(handshake, at(0));
-        let replies = bulk(server) + &bulk(MASTER);
+        let replies = introduction(number, MASTER);
         session.incoming.space()[..replies.len()].copy_from_slice(replies.as_bytes());
         session.incoming.received(replies.len());
         assert!(session.next_event(&log).unwrap().is_some());
@@ -68,7 +68,7 @@ impl Met {
     /// One that has lost its keys: its quarantine lasts for [`TERM`].
     fn restarted() -> Met {
         let mut met = Met::new();
-        met.introduced(&SERVER.replace("run_id:0", "run_id:9"));
+        met.introduced(9);
         assert!(met.connection.quarantine.is_on());
         met
     }
@@ -138,7 +138,7 @@ fn a_vote_that_shows_a_replica_ends_the_votes_of_the_connection() {
         met.counted(&attempt(), vote, at(500));
         assert_eq!(met.connection.health.not_before(), not_before);
         // What it knows when it is a master again is another node's.
-        met.introduced(SERVER);
+        met.introduced(0);
         assert_eq!(met.connection.quarantine.is_on(), is_replica);
     }
 }
@@ -151,7 +151,7 @@ fn a_handshake_that_is_rejected_shows_a_replica_or_a_server_that_does_not_serve(
         met.filter(at(1)).on_rejected(fault, at(1));
         assert_eq!(met.connection.health.may_ask(at(1)), Err(fault));
         assert_eq!(met.mode(), NodeMode::Down);
-        met.introduced(SERVER);
+        met.introduced(0);
         assert_eq!(met.connection.quarantine.is_on(), is_replica, "{cause:?}");
     }
 }

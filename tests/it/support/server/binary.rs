@@ -10,8 +10,8 @@ use std::path::PathBuf;
 const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
 /// Names further servers, separated by colons, for tests that compare versions.
 const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
-/// The ports to choose from. They, and those 10 000 above, which servers in cluster mode also bind,
-/// are lower than those that a system gives to connections.
+/// The ports to choose from. A system gives connections higher ones, also higher than these plus
+/// 10 000, which servers in cluster mode bind as well.
 const PORTS: Range<u16> = 10_240..22_240;
 
 /// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on
