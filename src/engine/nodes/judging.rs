@@ -305,7 +305,7 @@ impl Incarnations {
 
     /// Finds out which nodes count now, and how long the others wait.
     fn note_standings(&mut self, connections: &mut Connections, rounds: &mut Rounds) {
-        let doubtful_before = std::mem::take(&mut self.doubtful);
+        self.doubtful = NodeSet::EMPTY;
         connections.counting = NodeSet::EMPTY;
         let is_judging = self.judging.is_some();
         if self.rules.policy == RestartPolicy::Off {
@@ -334,7 +334,6 @@ impl Incarnations {
             if is_doubtful {
                 self.doubtful.insert(node);
                 match standing {
-                    _ if doubtful_before.contains(node) => {}
                     // Another node's note is in question, and this one has lost nothing: its grants
                     // wait.
                     Some(Standing::Counts) => {

@@ -1,6 +1,7 @@
 //! Nodes that remember something of themselves are judged before their votes count.
 
 use super::*;
+use crate::algorithm::incarnation::Seen;
 use crate::engine::nodes::incarnations::Stage;
 use crate::engine::played::{MASTER, SERVER, bulk};
 use std::time::SystemTime;
@@ -25,6 +26,12 @@ fn note(index: usize, letter: char, seconds: u64, max_ttl: Duration) -> String {
     ))
 }
 
+/// The replies to a look.
+fn look(remembered: &str) -> String {
+    let time = bulk(&TIME.to_string()) + &bulk("0");
+    format!("{remembered}*2\r\n{time}")
+}
+
 impl Cluster {
     /// Its program looks at what the nodes remember.
     fn judged() -> Option<Cluster> {
@@ -36,9 +43,29 @@ impl Cluster {
     /// A node replies to the handshake, to the look, and to an attempt.
     fn reply(&mut self, index: usize, remembered: &str, vote: &str) {
         self.welcome(index);
-        let time = bulk(&TIME.to_string()) + &bulk("0");
-        let server = &mut self.servers[index];
-        server.send(format!("{remembered}*2\r\n{time}{vote}"));
+        self.servers[index].send(look(remembered) + vote);
+    }
+
+    /// All nodes are connected, and are founders since long ago.
+    fn founded() -> Option<Cluster> {
+        let mut cluster = Cluster::judged()?;
+        let ticket = cluster.acquire(at(1));
+        (0..3).for_each(|index| cluster.reply(index, &note(index, 'f', 900, TTL), GRANTED));
+        cluster.drive(at(2), |nodes| {
+            nodes.connections.followers == NodeSet::first(3) && nodes.rounds.is_decided(ticket)
+        });
+        cluster.nodes.rounds.conclude(ticket);
+        (0..3).for_each(|index| drop(cluster.servers[index].received()));
+        Some(cluster)
+    }
+
+    /// The nodes whose grants count in an attempt so far.
+    fn granted(&self, ticket: Ticket) -> NodeSet {
+        self.nodes.rounds.round(ticket).unwrap().tally.granted()
+    }
+
+    fn is_up(&self, index: usize) -> bool {
+        self.nodes.connections.states.is_up(node(index))
     }
 
     fn stage(&self) -> Option<Stage> {
@@ -185,4 +212,216 @@ fn what_does_not_fit_this_program_is_reported_once_by_node() {
     incarnations.on_look(node(2), connections, at(3));
     assert_eq!([0, 1, 2].map(|index| of(&cluster, index)), [1, 1, 0]);
     assert!(cluster.delivered().is_empty());
+}
+
+#[test]
+fn a_vote_that_waits_for_the_judgement_is_a_fault_where_the_connection_ends() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    let ticket = cluster.acquire(at(1));
+    (0..2).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
+    cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 2);
+    cluster.servers[0].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    assert_eq!(cluster.faulted(ticket), NodeSet::only(node(0)));
+    let held = cluster.nodes.incarnations.held_nodes(ticket);
+    assert_eq!(held, NodeSet::only(node(1)));
+    // It was idle when its connection ended, unlike one that owes a reply.
+    assert_eq!(cluster.nodes.incarnations.idle, NodeSet::only(node(0)));
+    cluster.acquire(at(2));
+    cluster.servers[1].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    assert!(!cluster.nodes.incarnations.idle.contains(node(1)));
+}
+
+/// It would refuse a lock as well.
+#[test]
+fn a_node_that_refuses_its_note_is_known_to_refuse() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    cluster.acquire(at(1));
+    (0..3).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
+    assert_eq!(cluster.note(at(2)), NodeSet::first(3));
+    cluster.servers[2].send("-MISCONF snapshots fail\r\n");
+    cluster.drive(at(2), |nodes| nodes.connections.states.is_refusing(node(2)));
+    let noted = note(1, 'f', 0, TTL);
+    cluster.servers[1].send(noted);
+    let is_noted = |nodes: &Nodes| {
+        let judging = nodes.incarnations.judging;
+        judging.is_some_and(|judging| judging.awaited == NodeSet::only(node(0)))
+    };
+    cluster.drive(at(2), is_noted);
+    assert!(!cluster.nodes.connections.states.is_refusing(node(1)));
+}
+
+#[test]
+fn a_node_without_a_name_is_no_node_that_denies_its_key() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    cluster.acquire(at(1));
+    cluster.servers[0].accept();
+    cluster.servers[0].send(bulk("redis_version:7.0.15") + &bulk(MASTER) + &look(NOTHING));
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_in_use());
+    assert_eq!(cluster.nodes.incarnations.seen[0], Seen::Untold);
+    assert!(cluster.nodes.incarnations.mismatches[0].is_empty());
+}
+
+/// Its grants count while another node is judged.
+#[test]
+fn a_founder_is_in_no_doubt_while_another_node_is_noted() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    let ticket = cluster.acquire(at(1));
+    cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
+    cluster.reply(1, &note(1, 'f', 900, TTL), REFUSED);
+    cluster.reply(2, NOTHING, GRANTED);
+    assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
+    assert_eq!(cluster.granted(ticket), NodeSet::only(node(0)));
+    assert_eq!(cluster.nodes.incarnations.doubtful, NodeSet::only(node(2)));
+}
+
+/// A node that has lost its keys would wait for a shorter time.
+#[test]
+fn no_grant_counts_before_a_longer_time_to_live_is_noted() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    let ticket = cluster.acquire(at(1));
+    cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
+    cluster.drive(at(2), |nodes| {
+        let round = nodes.rounds.round(ticket).unwrap();
+        round.tally.granted() == NodeSet::only(node(0))
+    });
+    cluster.reply(1, &note(1, 'f', 900, TTL / 2), GRANTED);
+    cluster.reply(2, &note(2, 'f', 900, TTL), GRANTED);
+    assert_eq!(cluster.note(at(2)), NodeSet::only(node(1)));
+    cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 3);
+    assert_eq!(cluster.granted(ticket), NodeSet::EMPTY, "one is taken back");
+    cluster.servers[1].received();
+    let noted = note(1, 'f', 900, TTL);
+    cluster.servers[1].send(noted);
+    cluster.drive(at(2), |nodes| nodes.rounds.is_decided(ticket));
+    assert!(cluster.stage().is_none());
+    assert_eq!(cluster.granted(ticket), NodeSet::first(3));
+}
+
+/// A node that lies could name one program after the other.
+#[test]
+fn a_note_that_another_program_has_stored_first_is_stored_again_some_times() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    cluster.acquire(at(1));
+    cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
+    cluster.reply(1, &note(1, 'f', 900, TTL / 2), GRANTED);
+    cluster.reply(2, &note(2, 'f', 900, TTL), GRANTED);
+    cluster.note(at(2));
+    let mut times = 0;
+    while cluster.stage().is_some() {
+        let stored = cluster.servers[1].received();
+        times += stored.matches("EVAL").count();
+        assert!(times < 20, "it does not end");
+        let noted = note(1, 'f', 900, TTL / (times as u32 + 2));
+        cluster.servers[1].send(noted);
+        let repeats = |nodes: &Nodes| Some(nodes.incarnations.judging?.repeats);
+        let before = repeats(&cluster.nodes);
+        cluster.drive(at(2), |nodes| repeats(nodes) != before);
+    }
+    assert_eq!(times, 9);
+}
+
+#[test]
+fn nothing_is_founded_while_a_node_may_know_better_and_a_longer_time_is_noted_all_the_same() {
+    for is_founded in [false, true] {
+        let Some(mut cluster) = Cluster::judged() else {
+            return;
+        };
+        let ticket = cluster.acquire(at(1));
+        // It was idle when it lost its connection, and is silent.
+        cluster.nodes.incarnations.on_silence(node(2), true);
+        for index in 0..2 {
+            let noted = note(index, 'f', 900, TTL / 2);
+            let remembered = if is_founded { &noted } else { NOTHING };
+            cluster.reply(index, remembered, GRANTED);
+        }
+        cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 2);
+        assert!(cluster.stage().is_some_and(|stage| stage == Stage::Looking));
+        cluster.step(at(60));
+        assert_eq!(cluster.stage().is_some(), is_founded);
+        if is_founded {
+            assert_eq!(cluster.note(at(60)), NodeSet::first(2));
+            continue;
+        }
+        assert_eq!(cluster.faulted(ticket), NodeSet::first(2));
+        cluster
+            .nodes
+            .incarnations
+            .note_usable(node(0), &mut cluster.nodes.connections, at(60));
+        assert!(!cluster.is_up(0), "a quorum votes, and it is in doubt");
+    }
+}
+
+#[test]
+fn what_was_seen_long_ago_is_looked_at_again_where_it_is_noted() {
+    for is_new in [true, false] {
+        let Some(mut cluster) = Cluster::judged() else {
+            return;
+        };
+        cluster.acquire(at(1));
+        for index in 0..2 {
+            let noted = note(index, 's', 900, TTL);
+            cluster.reply(index, if is_new { NOTHING } else { &noted }, GRANTED);
+        }
+        cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 2);
+        (0..2).for_each(|index| drop(cluster.servers[index].received()));
+        // No thread drives for a while, and then the third node replies.
+        let noted = note(2, 's', 900, TTL);
+        cluster.reply(2, if is_new { NOTHING } else { &noted }, GRANTED);
+        cluster.drive(at(900), |nodes| nodes.incarnations.unheard.is_empty());
+        let is_again = cluster
+            .stage()
+            .is_some_and(|stage| stage == Stage::LookingAgain);
+        assert_eq!(is_again, is_new);
+        assert_eq!(cluster.stage().is_none(), !is_new);
+    }
+}
+
+#[test]
+fn the_nodes_are_judged_when_those_that_are_connected_to_have_replied() {
+    let Some(mut cluster) = Cluster::founded() else {
+        return;
+    };
+    for index in [0, 2] {
+        cluster.servers[index].end();
+        cluster.drive(at(3), |nodes| nodes.connections[node(index)].is_closed());
+    }
+    assert!(cluster.nodes.incarnations.unheard.is_empty());
+    cluster.acquire(at(4));
+    // It was started anew, and has lost its keys.
+    cluster.servers[0].accept();
+    cluster.servers[0].introduce(7, MASTER);
+    cluster.servers[0].send(look(NOTHING) + GRANTED);
+    cluster.drive(at(5), |nodes| nodes.connections[node(0)].is_in_use());
+    assert!(cluster.stage().is_some_and(|stage| stage == Stage::Looking));
+    cluster.reply(2, &note(2, 'f', 900, TTL), GRANTED);
+    assert_eq!(cluster.note(at(5)), NodeSet::only(node(0)));
+}
+
+/// It keeps its keys, as its owner has declared.
+#[test]
+fn a_durable_node_is_in_no_doubt() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    let durable = Quarantine::new(RestartPolicy::Observed, TTL).declared_durable();
+    cluster.nodes.connections[node(0)].quarantine = durable;
+    let ticket = cluster.acquire(at(1));
+    (0..2).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
+    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_in_use());
+    assert_eq!(cluster.granted(ticket), NodeSet::only(node(0)));
+    assert_eq!(cluster.nodes.incarnations.doubtful, NodeSet::only(node(1)));
 }
