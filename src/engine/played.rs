@@ -117,7 +117,7 @@ impl PlayedServer {
 
     /// What has arrived: something must have been sent.
     pub(super) fn received(&mut self) -> String {
-        let mut received = [0; 4096];
+        let mut received = vec![0; 1 << 16];
         let count = self.stream.as_ref().unwrap().read(&mut received).unwrap();
         String::from_utf8(received[..count].to_vec()).unwrap()
     }

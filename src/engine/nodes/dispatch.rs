@@ -110,7 +110,7 @@ impl Nodes {
 
     /// Counts replies that are plain votes, of a node whose votes count as they are. All other
     /// replies stay.
-    fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
+    pub(super) fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
         let session = &mut self.connections.each[node.index()].session;
         while !session.incoming.is_empty()
             && let Some(PlainVote { ticket, is_granted }) =
@@ -282,7 +282,7 @@ impl Nodes {
 
     /// Apart from what runs for each reply.
     #[inline(never)]
-    fn on_wakes(&mut self, node: NodeId, ticket: Ticket, wakes: Wakes, now: Timestamp) {
+    pub(super) fn on_wakes(&mut self, node: NodeId, ticket: Ticket, wakes: Wakes, now: Timestamp) {
         if wakes.is_denied {
             let fault =
                 Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));

@@ -291,6 +291,27 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_was_looked_at_before_is_as_one_that_is_silent() {
+        let id = [b'1'; 40];
+        let seen = Seen::Look(Look {
+            found: Found::Nothing,
+            present: Incarnation {
+                run_id: RunId::new(&id).unwrap(),
+                replication: ReplicationIds::new(&id, &[b'0'; 40]).unwrap(),
+            },
+            time: 0,
+            wall: 0,
+        });
+        let mut incarnations = incarnations();
+        incarnations.seen = vec![seen; 3];
+        for (times, millis) in incarnations.times.iter_mut().zip([10, 20, 30]) {
+            times.asked_at = at(millis);
+        }
+        let silent = Seen::Silent;
+        assert_eq!(incarnations.seen_since(at(25)), [silent, silent, seen]);
+    }
+
+    #[test]
     fn a_node_has_returned_when_it_is_seen_without_what_it_had() {
         let node = NodeId::new(1);
         let incarnation = |number: u8| {

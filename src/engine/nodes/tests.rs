@@ -1,7 +1,7 @@
 //! The connections of one client to servers that the test plays, driven step by step.
 
 use super::submission::{
-    AttemptRecord, AttemptRequest, KeyOrigin, LeaseRequest, Release, ReleaseScope,
+    AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
 use super::*;
 use crate::algorithm::kind::Kind;
@@ -17,6 +17,8 @@ use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
 
 mod judging;
+mod replies;
+mod requests;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 const TTL: Duration = Duration::from_secs(10);
@@ -31,6 +33,21 @@ fn key() -> LockKey {
 
 fn token() -> OwnerToken {
     OwnerToken::from_entropy([1; OwnerToken::ENTROPY])
+}
+
+/// A lock that has been held since 1 ms.
+fn record(reached: NodeSet) -> AttemptRecord {
+    AttemptRecord {
+        token: token(),
+        t0: Readings {
+            steady: at(1),
+            lease: LeaseTime::ORIGIN,
+        },
+        reached,
+        origin: KeyOrigin::Here,
+        departure: None,
+        kind: Kind::Plain,
+    }
 }
 
 /// A client, and its servers.
@@ -121,12 +138,16 @@ impl Cluster {
     }
 
     fn queue(&mut self, now: Timestamp) -> Ticket {
+        self.attempt(Kind::Plain, None, now)
+    }
+
+    fn attempt(&mut self, kind: Kind, in_turn: Option<InTurn>, now: Timestamp) -> Ticket {
         let request = AttemptRequest {
             key: key(),
             token: token(),
             ttl_millis: 1000,
-            kind: Kind::Plain,
-            in_turn: None,
+            kind,
+            in_turn,
         };
         self.nodes.acquire(&request, now)
     }
@@ -146,6 +167,11 @@ impl Cluster {
         });
     }
 
+    /// The nodes whose grants count so far.
+    fn granted(&self, ticket: Ticket) -> NodeSet {
+        self.nodes.rounds.round(ticket).unwrap().tally.granted()
+    }
+
     /// The nodes that have failed so far.
     fn faulted(&self, ticket: Ticket) -> NodeSet {
         self.nodes.rounds.round(ticket).unwrap().tally.faulted()
@@ -161,20 +187,9 @@ impl Cluster {
 
     /// Releases the lock that has been held since 1 ms.
     fn release(&mut self, scope: ReleaseScope, reached: NodeSet, now: Timestamp) -> Ticket {
-        let t0 = Readings {
-            steady: at(1),
-            lease: LeaseTime::ORIGIN,
-        };
         let release = Release {
             key: key(),
-            attempt: AttemptRecord {
-                token: token(),
-                t0,
-                reached,
-                origin: KeyOrigin::Here,
-                departure: None,
-                kind: Kind::Plain,
-            },
+            attempt: record(reached),
             scope,
             key_lasts: TTL,
         };
@@ -220,7 +235,7 @@ fn what_was_not_written_is_sent_on_another_connection_once() {
         assert_eq!(cluster.faulted(ticket).contains(node(0)), !is_again);
         if is_again {
             cluster.welcome(0);
-            cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_open());
+            cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_in_use());
             assert!(cluster.servers[0].received().contains("SET"));
         }
     }
@@ -246,6 +261,10 @@ fn a_question_is_asked_again_on_another_connection_though_it_was_written() {
         let question = asked.rsplit("*2").next().unwrap();
         assert!(again.ends_with(question), "{again:?} {question:?}");
         assert!(cluster.faulted(ticket).is_empty());
+        // Once, however long the other one has lasted.
+        cluster.servers[0].end();
+        cluster.drive(at(2000), |nodes| !nodes.connections[node(0)].is_open());
+        assert_eq!(cluster.faulted(ticket), NodeSet::only(node(0)));
     }
 }
 
@@ -404,7 +423,7 @@ fn why_credentials_are_not_replaced_is_reported_once() {
         let times = reported(&mut |nodes| nodes.connections.report_credentials(node(1), fault));
         assert_eq!(times, count);
     }
-    let accepted = reported(&mut |nodes| nodes.connections.on_logged_in(node(1)));
+    let accepted = reported(&mut |nodes| nodes.on_logged_in_anew(node(1)));
     assert_eq!(accepted, 0);
     let refused = reported(&mut |nodes| nodes.connections.on_login_refused(node(1), failed));
     assert_eq!(refused, 1, "it was accepted meanwhile");
@@ -535,6 +554,8 @@ fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
         assert!(quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
     };
     assert_eq!(answers(&restart, at(1)), NodeMode::Quarantined);
+    let be_up = |connections: &mut Connections| connections.states.mark_up(node(0), at(1));
+    assert_eq!(answers(&be_up, at(1)), NodeMode::Quarantined);
 }
 
 #[test]

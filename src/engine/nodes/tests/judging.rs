@@ -59,11 +59,6 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// The nodes whose grants count in an attempt so far.
-    fn granted(&self, ticket: Ticket) -> NodeSet {
-        self.nodes.rounds.round(ticket).unwrap().tally.granted()
-    }
-
     fn is_up(&self, index: usize) -> bool {
         self.nodes.connections.states.is_up(node(index))
     }
@@ -424,4 +419,61 @@ fn a_durable_node_is_in_no_doubt() {
     cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_in_use());
     assert_eq!(cluster.granted(ticket), NodeSet::only(node(0)));
     assert_eq!(cluster.nodes.incarnations.doubtful, NodeSet::only(node(1)));
+}
+
+/// A node that was met as another process, by this client.
+#[test]
+fn a_vote_that_waits_shows_that_its_node_is_in_quarantine_and_a_question_does_not() {
+    for is_question in [false, true] {
+        let Some(mut cluster) = Cluster::judged() else {
+            return;
+        };
+        let quarantine = &mut cluster.nodes.connections[node(0)].quarantine;
+        assert!(quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
+        let reply = if is_question {
+            cluster.nodes.inspect("k", false, at(1));
+            cluster.nodes.flush();
+            "$-1\r\n:0\r\n:-2\r\n"
+        } else {
+            cluster.acquire(at(1));
+            GRANTED
+        };
+        cluster.reply(0, NOTHING, reply);
+        cluster.drive(at(2), |nodes| !nodes.incarnations.held.is_empty());
+        let mode = cluster.nodes.connections.states.of(node(0)).state;
+        assert_eq!(mode == NodeMode::Quarantined, !is_question);
+    }
+}
+
+/// The other one is in no doubt.
+#[test]
+fn a_grant_by_another_url_of_a_server_counts_while_a_third_node_is_judged() {
+    let Some(mut cluster) = Cluster::judged() else {
+        return;
+    };
+    let ticket = cluster.acquire(at(1));
+    let remembered = note(0, 'f', 900, TTL);
+    cluster.reply(0, &remembered, "");
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_in_use());
+    cluster.servers[1].accept();
+    cluster.servers[1].introduce(0, MASTER);
+    cluster.servers[1].send(look(&remembered));
+    cluster.reply(2, NOTHING, GRANTED);
+    assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
+    cluster.servers[1].send(GRANTED);
+    cluster.drive(at(2), |nodes| {
+        let round = nodes.rounds.round(ticket).unwrap();
+        round.tally.granted() == NodeSet::only(node(0))
+    });
+}
+
+#[test]
+fn a_founder_has_counted_since_it_was_noted() {
+    let Some(cluster) = Cluster::founded() else {
+        return;
+    };
+    let counted_for = |now| cluster.nodes.incarnations.counted_for(node(0), now);
+    let first = counted_for(at(1)).unwrap();
+    assert!(first >= Duration::from_secs(899), "{first:?}");
+    assert_eq!(counted_for(at(3001)), Some(first + Duration::from_secs(3)));
 }

@@ -1,0 +1,256 @@
+//! What is asked of which nodes.
+
+use super::*;
+use crate::algorithm::fence::{Fences, FencingToken};
+use crate::algorithm::kind::EntryKind;
+use crate::algorithm::queue::{Entry, Message, TakeRequest};
+use crate::engine::wait_registry::{Note, Reaction};
+use crate::protocol::operation::Departure;
+use std::num::NonZeroU64;
+
+const EVERYWHERE: ReleaseScope = ReleaseScope::Everywhere { stands_for: None };
+
+impl Cluster {
+    /// A node has ended its connection, and cannot be connected to.
+    fn take_away(&mut self, index: usize, now: Timestamp) {
+        self.servers[index].listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        self.servers[index].end();
+        self.drive(now, |nodes| nodes.connections[node(index)].is_closed());
+    }
+
+    fn has_pending(&self, index: usize) -> bool {
+        self.nodes.releases.pending.contains(node(index))
+    }
+}
+
+#[test]
+fn a_call_that_is_the_first_one_asks_by_command() {
+    for by_command in [false, true] {
+        let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+            return;
+        };
+        let request = TakeRequest {
+            by_command,
+            ..TakeRequest::WITHOUT_ENTRY
+        };
+        let in_turn = InTurn { request, latest: 9 };
+        cluster.attempt(Kind::Plain, Some(in_turn), at(1));
+        cluster.nodes.flush();
+        let asked = cluster.servers[0].received();
+        assert_eq!(asked.contains("$3\r\nSET"), by_command);
+    }
+}
+
+#[test]
+fn a_fence_is_raised_where_it_is_less_and_counts_where_it_is_not() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let mut fences = Fences::default();
+    fences.record(node(0), FencingToken::saturating(8));
+    fences.record(node(1), FencingToken::saturating(7));
+    let attempt = AttemptRecord {
+        kind: Kind::Fenced(FencingToken::saturating(1)),
+        ..record(NodeSet::first(3))
+    };
+    let agreement = fences.agreement().unwrap();
+    let ticket = cluster.nodes.raise(&key(), &attempt, &agreement, at(1));
+    cluster.nodes.flush();
+    let tally = &cluster.nodes.rounds.round(ticket).unwrap().tally;
+    assert_eq!(tally.granted(), NodeSet::only(node(0)));
+    assert_eq!(tally.undecided(), NodeSet::only(node(1)));
+    assert!(cluster.servers[0].has_received_nothing());
+    assert!(cluster.servers[1].received().contains("EVAL"));
+    assert!(cluster.servers[2].has_received_nothing());
+}
+
+#[test]
+fn a_key_is_set_again_on_a_node_whose_reply_was_not_read_for_long() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.acquire(at(1));
+    for index in 0..2 {
+        cluster.servers[index].received();
+        cluster.servers[index].send("+OK\r\n");
+    }
+    let request = LeaseRequest {
+        key: &key(),
+        token: &token(),
+        ttl_millis: 1000,
+        kind: Kind::Plain,
+    };
+    let late = NodeSet::only(node(2));
+    soon(|| {
+        let ready = cluster.nodes.repair(&request, NodeSet::first(3), at(200));
+        (ready == NodeSet::first(3).without(late)).then_some(())
+    });
+}
+
+#[test]
+fn a_release_is_kept_for_a_node_that_is_away_and_may_have_the_key() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.take_away(0, at(2));
+    cluster.take_away(1, at(2));
+    // Its key ends by itself.
+    let stands_for = NonZeroU64::new(500);
+    cluster.release(
+        ReleaseScope::Everywhere { stands_for },
+        NodeSet::first(3),
+        at(2),
+    );
+    assert_eq!(
+        [0, 1, 2].map(|index| cluster.has_pending(index)),
+        [false; 3]
+    );
+    cluster.release(EVERYWHERE, NodeSet::only(node(0)), at(2));
+    assert_eq!(
+        [0, 1, 2].map(|index| cluster.has_pending(index)),
+        [true, false, false]
+    );
+}
+
+#[test]
+fn a_node_that_has_lost_its_connection_is_connected_to_for_a_release() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    cluster.servers[0].end();
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    cluster.release(EVERYWHERE, NodeSet::first(3), at(2));
+    assert!(cluster.nodes.connections[node(0)].is_connecting());
+    cluster.welcome(0);
+    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_in_use());
+    assert!(cluster.servers[0].received().contains("EVAL"));
+}
+
+/// The entry of a call that has ended: it is removed with the lock, or, where that remains for a
+/// while, by a command of its own.
+#[test]
+fn a_release_removes_the_entry_of_its_call() {
+    for stands_for in [None, NonZeroU64::new(500)] {
+        let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+            return;
+        };
+        let interrupt = crate::engine::played::interrupt();
+        let Nodes {
+            subscribers,
+            connections,
+            ..
+        } = &mut cluster.nodes;
+        let (client, number) = subscribers.enter(&interrupt, 7, connections, at(1));
+        let entry = Entry {
+            client,
+            kind: EntryKind::Mutex,
+            number,
+        };
+        let departure = Departure {
+            entry,
+            ticket: None,
+            key: 0,
+        };
+        let release = Release {
+            key: key(),
+            attempt: AttemptRecord {
+                departure: Some(departure),
+                ..record(NodeSet::first(1))
+            },
+            scope: ReleaseScope::Everywhere { stands_for },
+            key_lasts: TTL,
+        };
+        cluster.nodes.release(&release, at(1));
+        cluster.nodes.flush();
+        let commands = cluster.servers[0].received().matches("EVAL").count();
+        assert_eq!(commands, if stands_for.is_some() { 2 } else { 1 });
+        let told = Note {
+            node: node(0),
+            message: Message::Next,
+            at: at(2),
+        };
+        let registry = &mut cluster.nodes.subscribers.registry;
+        assert_eq!(registry.on_message(number, told), Reaction::None);
+        assert_eq!(registry.on_message(number + 1, told), Reaction::Leave);
+    }
+}
+
+#[test]
+fn a_release_that_is_unanswered_is_sent_again_where_the_server_has_closed_the_connection() {
+    for is_closed in [true, false] {
+        let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+            return;
+        };
+        let ticket = cluster.release(EVERYWHERE, NodeSet::first(3), at(1));
+        cluster.nodes.rounds.assign(ticket, None);
+        let cause = if is_closed {
+            Cause::Closed
+        } else {
+            Cause::TimedOut
+        };
+        cluster
+            .nodes
+            .lose(node(0), Fault::new(Phase::Reply, cause), at(2));
+        assert!(cluster.has_pending(0));
+        assert_eq!(cluster.faulted(ticket).contains(node(0)), !is_closed);
+    }
+}
+
+#[test]
+fn another_url_of_a_server_is_asked_for_what_may_count_as_the_vote_of_the_first() {
+    type Ask = fn(&mut Cluster) -> Ticket;
+    let [plain, fenced, check]: [Ask; 3] = [
+        |cluster| cluster.attempt(Kind::Plain, None, at(1)),
+        |cluster| {
+            let fenced = Kind::Fenced(FencingToken::saturating(1));
+            cluster.attempt(fenced, None, at(1))
+        },
+        |cluster| cluster.nodes.check(at(1)),
+    ];
+    for (ask, is_asked) in [(plain, true), (fenced, false), (check, false)] {
+        let Some(mut cluster) = Cluster::of(3) else {
+            return;
+        };
+        cluster.acquire(at(1));
+        for index in 0..2 {
+            cluster.servers[index].accept();
+            cluster.servers[index].introduce(0, MASTER);
+            cluster.drive(at(1), |nodes| {
+                nodes.connections[node(index)].session.standing() != HandshakeState::Pending
+            });
+            cluster.servers[index].received();
+        }
+        let ticket = ask(&mut cluster);
+        cluster.nodes.flush();
+        assert_eq!(cluster.faulted(ticket).contains(node(1)), !is_asked);
+        assert_eq!(cluster.servers[1].has_received_nothing(), !is_asked);
+    }
+}
+
+#[test]
+fn the_next_operation_ends_a_release_that_no_thread_waits_for_at_its_deadline() {
+    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+        return;
+    };
+    let ticket = cluster.release(EVERYWHERE, NodeSet::first(1), at(1));
+    let background = &mut cluster.nodes.releases.background;
+    background.push_back((ticket, at(50)));
+    cluster.acquire(at(49));
+    assert!(!cluster.nodes.rounds.is_decided(ticket));
+    cluster.acquire(at(50));
+    assert!(cluster.nodes.rounds.is_decided(ticket));
+}
+
+#[test]
+fn what_was_asked_of_a_node_is_sent_when_the_connection_is_made() {
+    let Some(mut cluster) = Cluster::of(1) else {
+        return;
+    };
+    cluster.nodes.connections[node(0)].open(at(1)).unwrap();
+    assert!(!cluster.nodes.connections[node(0)].is_open());
+    soon(|| {
+        cluster.nodes.refresh(node(0), at(2));
+        cluster.nodes.connections[node(0)].is_open().then_some(())
+    });
+    assert!(cluster.nodes.connections.unsent.contains(node(0)));
+}
