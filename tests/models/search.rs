@@ -1,8 +1,7 @@
 //! The search of a model: breadth first, every state once, none left out.
 //!
-//! For a trace, the way to each state is kept, and nodes keep their names in the first of all
-//! states that differ in names alone; that takes more memory, and is done where a trace is
-//! expected.
+//! Of all states that differ in names alone, the first one is searched. For a trace, the way to each
+//! state is kept; that takes more memory, and is done where a trace is expected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{Debug, Display, Write};
@@ -18,7 +17,7 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     /// How much there is to search.
     type Scope: Copy + Display;
     type Step: Copy;
-    /// What identifies a state among those that were seen.
+    /// What identifies a state among those that were seen, without names.
     type Key: Copy + Eq + Hash;
     /// What some wins are, of which there must be some.
     const SPECIAL: Option<&'static str>;
@@ -43,9 +42,7 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     }
 
     /// The same for all states that differ in names.
-    fn nameless(self, scope: Self::Scope) -> Self;
-
-    fn key(&self) -> Self::Key;
+    fn key(&self, scope: Self::Scope) -> Self::Key;
 
     /// What a step is, in words.
     fn describe(&self, step: Self::Step) -> String;
@@ -122,7 +119,7 @@ type Ways<W> =
 fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
     let first = W::first(scope);
     let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
-    seen.insert(first.nameless(scope).key());
+    seen.insert(first.key(scope));
     let mut ways: Ways<W> = HashMap::default();
     let mut level = vec![first];
     let mut next = Vec::new();
@@ -151,13 +148,13 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                 };
                 wins += usize::from(won.is_some());
                 special += usize::from(won.is_some_and(|won| won.1));
-                let nameless = after.nameless(scope);
-                if seen.insert(nameless.key()) {
+                let key = after.key(scope);
+                if seen.insert(key) {
                     assert!(seen.len() < LIMIT, "too many states");
                     if keeps_trace {
-                        ways.insert(nameless.key(), (world.nameless(scope).key(), step));
+                        ways.insert(key, (world.key(scope), step));
                     }
-                    next.push(if keeps_trace { after } else { nameless });
+                    next.push(after);
                 }
             }
         }
@@ -178,7 +175,7 @@ fn trace<W: World>(
     wrong: String,
 ) -> String {
     let mut steps = Vec::new();
-    let mut key = last.nameless(scope).key();
+    let mut key = last.key(scope);
     while let Some(&(before, step)) = ways.get(&key) {
         steps.push(step);
         key = before;

@@ -349,11 +349,6 @@ impl search::World for World {
         Ok(After { world: self, won })
     }
 
-    fn nameless(mut self, _scope: Scope) -> World {
-        self.nodes.sort_unstable();
-        self
-    }
-
     fn describe(&self, step: Step) -> String {
         let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
             Some(before) => format!(", where {}'s lease has ended", name(before)),
@@ -384,8 +379,10 @@ impl search::World for World {
         }
     }
 
-    fn key(&self) -> World {
-        *self
+    fn key(&self, _scope: Scope) -> World {
+        let mut nameless = *self;
+        nameless.nodes.sort_unstable();
+        nameless
     }
 }
 

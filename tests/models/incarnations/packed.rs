@@ -112,42 +112,14 @@ impl World {
         word.0 as u64
     }
 
-    pub(crate) fn packed(&self) -> Key {
-        key(
-            std::array::from_fn(|n| self.node(n, false)),
-            self.rest(false),
-        )
-    }
-
     /// The least of all that differ in names.
-    pub(crate) fn least(self, nodes: usize) -> World {
-        let variants = [false, true].map(|is_swapped| {
-            let mut named: [(u128, usize); NODES] =
-                std::array::from_fn(|n| (self.node(n, is_swapped), n));
-            named[..nodes].sort_unstable();
-            (
-                self.rest(is_swapped),
-                named.map(|(word, _)| word),
-                named.map(|(_, n)| n),
-            )
+    pub(crate) fn packed(&self, nodes: usize) -> Key {
+        let [one, other] = [false, true].map(|is_swapped| {
+            let mut each = std::array::from_fn(|n| self.node(n, is_swapped));
+            each[..nodes].sort_unstable();
+            key(each, self.rest(is_swapped))
         });
-        let is_swapped = variants[1] < variants[0];
-        let order = variants[usize::from(is_swapped)].2;
-        let mut other = self;
-        other.nodes = order.map(|n| self.nodes[n]);
-        for program in &mut other.programs {
-            let links = program.links;
-            program.links = order.map(|n| links[n]);
-        }
-        if is_swapped {
-            other.programs.swap(0, 1);
-            for node in &mut other.nodes {
-                for data in std::iter::once(&mut node.data).chain(&mut node.copy) {
-                    data.lock = [0, 2, 1][usize::from(data.lock)];
-                }
-            }
-        }
-        other
+        one.min(other)
     }
 }
 

@@ -220,12 +220,8 @@ impl search::World for World {
         self.check_idle(Case { rule, scope })
     }
 
-    fn nameless(self, scope: Scope) -> World {
-        self.least(scope.nodes)
-    }
-
-    fn key(&self) -> Key {
-        self.packed()
+    fn key(&self, scope: Scope) -> Key {
+        self.packed(scope.nodes)
     }
 
     fn describe(&self, step: Step) -> String {

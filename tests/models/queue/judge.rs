@@ -116,12 +116,7 @@ impl search::World for State {
         world.progress(rule, scope)
     }
 
-    /// The key has no names of nodes.
-    fn nameless(self, _scope: Scope) -> State {
-        self
-    }
-
-    fn key(&self) -> u128 {
+    fn key(&self, _scope: Scope) -> u128 {
         let mut fingerprint = Fingerprint::default();
         State::of(&self.world().canonical()).hash(&mut fingerprint);
         fingerprint.0
