@@ -1,9 +1,14 @@
 //! A server that a unit test plays, at times that the test names, and what such tests share.
 
 use super::interrupt::Interrupt;
+use super::node_connection::NodeConnection;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::os::stream::{Stream, would_block};
+use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
+use crate::protocol::endpoint::Endpoint;
 use crate::protocol::moved::NamedMaster;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -40,6 +45,18 @@ pub(super) fn introduction(number: usize, role: &str) -> String {
 /// An interrupt of no driver.
 pub(super) fn interrupt() -> Arc<Interrupt> {
     Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
+}
+
+/// No connection yet to the node of this URL.
+pub(super) fn closed(url: &str, node_timeout: Duration) -> NodeConnection {
+    NodeConnection::new(
+        NodeId::new(0),
+        Endpoint::parse(url).unwrap(),
+        TransportConfig::Plain,
+        Quarantine::new(RestartPolicy::Off, Duration::ZERO),
+        node_timeout,
+        Arc::new(Waker::new().unwrap()),
+    )
 }
 
 /// What `get` returns, within two seconds.
@@ -89,6 +106,14 @@ impl PlayedServer {
 
     pub(super) fn url(&self) -> String {
         format!("redis://{}", self.address())
+    }
+
+    /// The same server, for connections beside the one that it has.
+    pub(super) fn beside(&self) -> PlayedServer {
+        PlayedServer {
+            listener: self.listener.try_clone().unwrap(),
+            stream: None,
+        }
     }
 
     /// This server, as another one names it.

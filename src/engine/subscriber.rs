@@ -237,3 +237,25 @@ impl Subscriber {
 fn broken(error: &io::Error) -> Fault {
     Fault::new(Phase::Connect, stream::cause_of(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::played::{PlayedServer, closed};
+
+    #[test]
+    fn a_connection_that_is_not_made_in_time_is_given_up() {
+        let Some(server) = PlayedServer::new() else {
+            return;
+        };
+        let node = closed(&server.url(), LIMIT);
+        let mut subscriber = Subscriber::new(NodeId::new(0));
+        let stream = Stream::connect_tcp(server.address()).unwrap();
+        subscriber.socket = SocketState::Connecting(Arc::new(stream));
+        for (time, is_late) in [(LIMIT, false), (LIMIT + Duration::from_nanos(1), true)] {
+            let now = Timestamp::ORIGIN.after(time);
+            assert_eq!(subscriber.maintain(&node, 1, now), is_late);
+            assert_eq!(subscriber.is_closed(), is_late);
+        }
+    }
+}

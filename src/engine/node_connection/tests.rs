@@ -3,9 +3,8 @@
 use super::*;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::quarantine::RestartPolicy;
 use crate::engine::node_connection::login::Login;
-use crate::engine::played::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, soon};
+use crate::engine::played::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, closed, soon};
 use crate::fault::detail::Detail;
 use crate::fault::tls_error::TlsError;
 use crate::os::background_call::BackgroundCall;
@@ -24,17 +23,6 @@ fn ticket(slot: u32) -> Ticket {
         slot,
         generation: 0,
     }
-}
-
-fn closed(url: &str, node_timeout: Duration) -> NodeConnection {
-    NodeConnection::new(
-        NodeId::new(0),
-        Endpoint::parse(url).unwrap(),
-        TransportConfig::Plain,
-        Quarantine::new(RestartPolicy::Off, Duration::ZERO),
-        node_timeout,
-        Arc::new(Waker::new().unwrap()),
-    )
 }
 
 /// One of which nothing listens.

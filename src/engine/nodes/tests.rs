@@ -19,6 +19,7 @@ use crate::protocol::lock_key::LockKey;
 mod judging;
 mod replies;
 mod requests;
+mod subscribers;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 const TTL: Duration = Duration::from_secs(10);
