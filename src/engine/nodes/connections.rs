@@ -221,12 +221,11 @@ impl Connections {
         let fault = |node: NodeId| {
             let connection = &self[node];
             let is_left = !connection.pending.is_empty() || connection.awaits_release(&self.log);
-            let cannot_run = connection.is_closed() || !connection.runs_releases();
             let late = Fault::new(connection.phase(), Cause::TimedOut);
-            let fault = if cannot_run {
-                connection.health.fault()
-            } else {
+            let fault = if connection.runs_releases() {
                 connection.pending.refusal().unwrap_or(late)
+            } else {
+                connection.health.fault()
             };
             is_left.then_some((node, fault))
         };
