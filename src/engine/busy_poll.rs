@@ -164,6 +164,14 @@ mod tests {
     }
 
     #[test]
+    fn the_average_is_that_of_the_waits_that_count() {
+        let mut spin = Spin::new(LIMIT);
+        let time = |number, _| if number < SETTLING { 1_000_000 } else { 60 };
+        spinning(&mut spin, WAITS, time);
+        assert_eq!(spin.averages, [0, 60_000]);
+    }
+
+    #[test]
     fn what_changes_is_noticed() {
         let mut spin = Spin::new(LIMIT);
         let mut turn = |with, without| {
@@ -174,5 +182,6 @@ mod tests {
         assert!(turn(60, 100) > 2 * CYCLE * WAITS);
         assert!(turn(200, 100) < 2 * CYCLE * WAITS);
         assert!(turn(50, 100) > 2 * CYCLE * WAITS);
+        assert!(turn(50, 20) < 2 * CYCLE * WAITS);
     }
 }

@@ -6,6 +6,8 @@ use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::os::stream::{Stream, would_block};
+#[cfg(feature = "embedded-tls")]
+use crate::os::tls::{Roots, TlsSettings};
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
@@ -57,6 +59,16 @@ pub(super) fn closed(url: &str, node_timeout: Duration) -> NodeConnection {
         node_timeout,
         Arc::new(Waker::new().unwrap()),
     )
+}
+
+/// Protected by TLS, by a certificate of which no server has the key.
+#[cfg(feature = "embedded-tls")]
+pub(super) fn by_tls() -> TransportConfig {
+    let root = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let mut roots = Roots::new();
+    roots.add_pem(root.cert.pem().as_bytes()).unwrap();
+    let settings = TlsSettings::new(roots, None).unwrap();
+    TransportConfig::Tls(Arc::new(settings.target("127.0.0.1").unwrap()))
 }
 
 /// What `get` returns, within two seconds.

@@ -102,4 +102,19 @@ mod tests {
         assert!(table.values.len() <= LEAST_SWEPT);
         assert!(table.get(&0).is_some_and(|value| value.is_in_use()));
     }
+    #[test]
+    fn values_that_are_not_in_use_are_kept_until_they_are_as_many_as_the_others() {
+        let mut table = SweptTable::<usize, Arc<usize>>::default();
+        let kept: Vec<_> = (0..LEAST_SWEPT)
+            .map(|number| table.get_or_insert(&number, || number))
+            .collect();
+        let counts = (LEAST_SWEPT..=2 * LEAST_SWEPT).map(|number| {
+            table.get_or_insert(&number, || number);
+            table.values.len()
+        });
+        let counts: Vec<usize> = counts.collect();
+        let mut expected: Vec<usize> = (LEAST_SWEPT + 1..=2 * LEAST_SWEPT).collect();
+        expected.push(kept.len() + 1);
+        assert_eq!(counts, expected);
+    }
 }

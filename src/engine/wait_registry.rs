@@ -477,4 +477,46 @@ mod tests {
         }
         assert!(registry.missed.len() <= MOST_LOCKS);
     }
+    #[test]
+    fn no_release_goes_unnoticed_while_every_quorum_has_a_node_that_tells() {
+        for (nodes, least) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+            let (mut registry, _) = registry(nodes);
+            let live = (0..nodes).map(|node| {
+                registry.on_confirmed(NodeId::new(node), NOW);
+                registry.is_attentive()
+            });
+            let is_attentive: Vec<bool> = live.collect();
+            let expected: Vec<bool> = (1..=nodes).map(|live| live >= least).collect();
+            assert_eq!(is_attentive, expected, "{nodes} nodes");
+        }
+    }
+
+    #[test]
+    fn messages_that_differ_in_node_or_words_are_kept() {
+        let (mut registry, interrupt) = registry(3);
+        let (_, call) = registry.enter(&interrupt, 7);
+        registry.sleep(call, ticket(1));
+        let next = Note {
+            message: Message::Next,
+            ..turn(0)
+        };
+        let notes = [turn(0), turn(1), next];
+        for note in notes {
+            registry.on_message(call, note);
+        }
+        assert_eq!(registry.wake(call).notes, notes);
+    }
+
+    #[test]
+    fn several_locks_are_known() {
+        let (mut registry, _) = registry(1);
+        for key in ["a", "b"] {
+            registry.record_missed_message(&key.into(), NOW);
+        }
+        assert!(
+            ["a", "b"]
+                .iter()
+                .all(|key| registry.misses_messages(key, NOW))
+        );
+    }
 }

@@ -218,6 +218,7 @@ impl UnsettledReleases {
 mod tests {
     use super::*;
     use crate::engine::rounds::Purpose;
+    use std::time::Duration;
 
     #[test]
     fn a_wait_that_is_left_ends_no_other() {
@@ -228,5 +229,16 @@ mod tests {
         releases.leave(waits[0].0, &mut rounds);
         assert_eq!(releases.waits, waits[1..]);
         assert!(rounds.round(waits[0].0).is_none() && rounds.round(waits[1].0).is_some());
+    }
+    #[test]
+    fn a_background_release_is_late_when_its_deadline_has_come() {
+        let deadline = Timestamp::ORIGIN.after(Duration::from_secs(1));
+        let mut rounds = Rounds::new(3, None);
+        let mut releases = UnsettledReleases::default();
+        let ticket = rounds.open(Purpose::Wait);
+        releases.background.push_back((ticket, deadline));
+        assert_eq!(releases.take_late(Timestamp::ORIGIN, &rounds), None);
+        assert_eq!(releases.take_late(deadline, &rounds), Some(ticket));
+        assert_eq!(releases.take_late(deadline, &rounds), None);
     }
 }

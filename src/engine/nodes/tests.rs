@@ -17,6 +17,7 @@ use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
 
 mod judging;
+mod polling;
 mod replies;
 mod requests;
 mod subscribers;

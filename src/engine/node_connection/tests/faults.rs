@@ -1,9 +1,9 @@
 //! Why a connection ends, and whether the port speaks TLS.
 
 use super::*;
-use crate::fault::tls_error::TlsError;
 #[cfg(feature = "embedded-tls")]
-use crate::os::tls::{Roots, TlsSettings};
+use crate::engine::played::by_tls;
+use crate::fault::tls_error::TlsError;
 use std::io::Read;
 #[cfg(feature = "tls")]
 use std::io::Write;
@@ -213,15 +213,6 @@ fn a_port_that_should_speak_tls_and_is_silent_is_asked_without() {
 }
 
 /// A root that no server has a certificate of.
-#[cfg(feature = "embedded-tls")]
-fn by_tls() -> TransportConfig {
-    let root = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let mut roots = Roots::new();
-    roots.add_pem(root.cert.pem().as_bytes()).unwrap();
-    let settings = TlsSettings::new(roots, None).unwrap();
-    TransportConfig::Tls(Arc::new(settings.target("127.0.0.1").unwrap()))
-}
-
 #[test]
 fn a_connection_that_ends_for_another_reason_than_its_end_is_reset() {
     for (fault, is_reset) in [

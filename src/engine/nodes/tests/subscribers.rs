@@ -44,15 +44,6 @@ impl Cluster {
         call
     }
 
-    /// Whether what has happened since the list was taken ends the poll.
-    fn ends_poll(&mut self, mut watch: Box<Watch>, now: Timestamp) -> bool {
-        self.nodes.interrupt();
-        Nodes::poll(&mut watch, Duration::ZERO);
-        let is_ended = watch.woken;
-        self.nodes.absorb(watch, now);
-        is_ended
-    }
-
     /// The removal of a call's entry from the only node.
     fn remove(&mut self, call: u64, now: Timestamp) {
         let leave = Verb::Leave(Some(entry(call)));
