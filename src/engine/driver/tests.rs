@@ -5,10 +5,12 @@ use super::reactor::Reactor;
 use super::state::{Helper, State};
 use super::submissions::{Submissions, Submitted};
 use super::wait_cell::{WaitCell, WaitSlot};
-use super::{Driver, Timestamp};
-use crate::os::sync::{Mutex, lock};
+use super::{Driver, OwnWait, POLL_PATIENCE, Timestamp};
+use crate::os::sync::{Condvar, Mutex, lock};
+use std::any::TypeId;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A reactor that writes down what is done with it. A ticket is the submission itself, and is
 /// decided when that is said.
@@ -23,6 +25,9 @@ struct Notes {
     interrupts: usize,
     ended_polls: usize,
     solitary_waits: usize,
+    looks: usize,
+    /// The time.
+    now: Timestamp,
     work_due: Option<Timestamp>,
 }
 
@@ -42,7 +47,7 @@ impl Reactor for Notes {
     type Watch = ();
 
     fn now(&self) -> Timestamp {
-        Timestamp::ORIGIN
+        self.now
     }
 
     fn begin(&mut self, submission: &u32, _now: Timestamp) -> (u32, bool) {
@@ -98,9 +103,12 @@ impl Reactor for Notes {
         u32::MAX
     }
 
+    fn absorb(&mut self, _watch: (), _now: Timestamp) {
+        self.looks += 1;
+    }
+
     fn watch(&mut self, _alone: bool, _now: Timestamp) {}
     fn poll(_watch: &mut (), _timeout: Duration) {}
-    fn absorb(&mut self, _watch: (), _now: Timestamp) {}
     fn expire(&mut self, _ticket: u32, _now: Timestamp) {}
     fn leave_work(&mut self, _ticket: u32) {}
     fn interrupt_work(&mut self) {}
@@ -271,4 +279,85 @@ fn the_last_thread_starts_a_helper_where_there_is_work() {
     ] {
         assert!(!starts(helper).0, "there is one");
     }
+}
+
+/// Time for the thread to be called is over at once, and by the clock its patience is too.
+#[test]
+fn a_thread_that_is_not_called_in_time_looks_where_another_one_polls_and_drives_itself_otherwise() {
+    for (polls, looks) in [(true, 1), (false, 0)] {
+        let driver = Driver::new(Notes::default());
+        let mut state = lock(&driver.state);
+        if polls {
+            state.driving.begin_poll(false);
+        } else {
+            state.driving.name(WaitCell::<u32>::new().slot);
+        }
+        state.reactor.now = Timestamp::ORIGIN.after(POLL_PATIENCE);
+        let mut wait = OwnWait {
+            ticket: 1,
+            takes_verdict: true,
+            patience: POLL_PATIENCE,
+        };
+        let slept = driver.sleep(state, &mut wait, Timestamp::ORIGIN);
+        let state = slept.unwrap_or_else(|_| panic!("there is no verdict"));
+        assert_eq!(state.reactor.looks, looks);
+        assert_eq!(state.driving.is_absent(), !polls);
+        assert_eq!(wait.patience, 2 * POLL_PATIENCE);
+    }
+}
+
+#[test]
+fn what_concerns_no_driver_is_done_unless_another_thread_has_the_mutex() {
+    let driver = Driver::new(Notes::default());
+    let mut tries = 0;
+    driver.try_enter(|_| tries += 1);
+    assert_eq!(tries, 1);
+    let state = lock(&driver.state);
+    driver.try_enter(|_| tries += 1);
+    assert_eq!(tries, 1);
+    drop(state);
+}
+
+#[test]
+fn a_driver_that_is_closed_starts_no_helper() {
+    let driver = Driver::new(Notes::default());
+    driver.close();
+    let mut state = lock(&driver.state);
+    state.reactor.work_due = Some(state.now);
+    assert!(!driver.needs_helper(&mut state));
+}
+
+/// Not those of a simulator or of a model check: a thread of a test can wait for these.
+fn has_locks_of_the_system() -> bool {
+    TypeId::of::<Condvar>() == TypeId::of::<std::sync::Condvar>()
+}
+
+#[test]
+fn a_helper_that_sleeps_is_woken_where_there_is_work_at_once() {
+    const LONG: Duration = Duration::from_secs(5);
+    if !has_locks_of_the_system() {
+        return;
+    }
+    let driver = Driver::new(Notes::default());
+    let mut state = lock(&driver.state);
+    state.helper = Helper::Asleep;
+    state.reactor.work_due = Some(state.now);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| driver.enter(|_, _| ()));
+        drop(driver.helper_signal.wait_timeout(state, LONG));
+    });
+    assert!(began.elapsed() < LONG);
+}
+
+#[test]
+fn a_driver_that_is_closed_waits_for_its_helper_to_end() {
+    if !has_locks_of_the_system() {
+        return;
+    }
+    let driver = Driver::new(Notes::default());
+    driver.enter(|reactor, now| reactor.work_due = Some(now.after(Duration::from_secs(9))));
+    assert_eq!(Arc::strong_count(&driver), 2);
+    driver.close();
+    assert_eq!(Arc::strong_count(&driver), 1);
 }

@@ -299,6 +299,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::played::{PlayedServer, at, soon};
     use crate::os::background_call::BackgroundCall;
 
     fn link(url: &str) -> Link {
@@ -398,5 +399,80 @@ mod tests {
         link.login = None;
         link.resolved(now).unwrap();
         assert!(!matches!(link.socket, SocketState::Resolving));
+    }
+    /// A look-up that does not end. None in the simulator, which looks nothing up.
+    fn hanging(link: &Link) -> Option<Resolution> {
+        let resolution = Resolution::begin("localhost", 1, Arc::clone(&link.waker)).ok()?;
+        // There is one answer.
+        soon(|| resolution.answer());
+        Some(resolution)
+    }
+
+    #[test]
+    fn addresses_that_are_known_wait_for_a_look_up_half_of_the_time() {
+        for is_known in [false, true] {
+            let Some(server) = PlayedServer::new() else {
+                return;
+            };
+            let mut link = link("redis://localhost:1");
+            let known = is_known.then(|| Place::Tcp(server.address()));
+            link.race.learn(known);
+            link.resolution = hanging(&link);
+            link.resolved(at(99)).unwrap();
+            assert!(matches!(link.socket, SocketState::Closed));
+            assert_eq!(link.due(at(99)), Timestamp::NEVER, "nothing waits for it");
+            link.open(at(1)).unwrap();
+            let due = if is_known { at(51) } else { Timestamp::NEVER };
+            assert_eq!(link.due(at(1)), due);
+            for (millis, is_over) in [(50, false), (51, is_known)] {
+                link.resolved(at(millis)).unwrap();
+                let is_waiting = matches!(link.socket, SocketState::Resolving);
+                assert_eq!(is_waiting, !is_over, "{millis}");
+            }
+        }
+    }
+
+    /// As where no thread can be started.
+    #[test]
+    fn a_look_up_that_cannot_begin_fails_only_where_no_address_is_known() {
+        let known = Place::Tcp("[::1]:1".parse().unwrap());
+        for (known, phase) in [(None, Phase::Resolve), (Some(known), Phase::Connect)] {
+            let mut link = link("redis://localhost:1");
+            link.race.learn(known);
+            // It begins everywhere but in the simulator, which has no such addresses either.
+            if let Err(fault) = link.open(at(1)) {
+                assert_eq!(fault.phase, phase);
+                assert_ne!(fault.cause, Cause::UnknownHost);
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_being_made_is_looked_at_when_another_address_is_to_be_tried() {
+        let [Some(first), Some(second)] = [(); 2].map(|()| PlayedServer::new()) else {
+            return;
+        };
+        let mut link = link("redis://localhost:1");
+        let places = [first, second].map(|server| Place::Tcp(server.address()));
+        link.race.learn(places);
+        link.race(at(1)).unwrap();
+        assert_eq!(link.due(at(1)), at(51));
+    }
+
+    #[test]
+    fn what_is_known_of_a_node_stays_when_no_connection_is_made_and_what_was_named_does_not() {
+        let refused = Fault::new(Phase::Connect, Cause::Refused);
+        let known = Place::Tcp("127.0.0.9:9".parse().unwrap());
+        let mut link = link("redis://10.0.0.1:1");
+        link.race.learn([known.clone()]);
+        link.close(false, refused);
+        assert_eq!(link.race.first(), Some(&known));
+        link.follow(NamedMaster {
+            host: "10.0.0.2".to_owned(),
+            port: 2,
+        });
+        link.race.learn([known]);
+        link.close(false, refused);
+        assert!(!link.is_redirected() && link.race.first().is_none());
     }
 }
