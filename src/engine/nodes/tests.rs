@@ -24,6 +24,7 @@ mod subscribers;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 const TTL: Duration = Duration::from_secs(10);
+const EVERYWHERE: ReleaseScope = ReleaseScope::Everywhere { stands_for: None };
 
 fn node(index: usize) -> NodeId {
     NodeId::new(index)
@@ -355,56 +356,6 @@ fn an_attempt_depends_on_connections_that_are_made_while_fewer_than_a_quorum_are
 }
 
 #[test]
-fn what_concerns_some_nodes_is_sent_to_no_other() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
-    let all = NodeSet::first(3);
-    assert_eq!(cluster.nodes.connections.followers, all);
-    cluster.acquire(at(1));
-    assert_eq!(
-        cluster.nodes.connections.followers, all,
-        "it is asked of all"
-    );
-    cluster.servers.iter_mut().for_each(|server| {
-        assert!(server.received().contains("SET"));
-    });
-    let scope = ReleaseScope::Reached { departure: None };
-    cluster.release(scope, NodeSet::only(node(1)), at(1));
-    assert!(cluster.servers[0].has_received_nothing());
-    assert!(cluster.servers[1].received().contains("EVAL"));
-    assert!(cluster.servers[2].has_received_nothing());
-}
-
-#[test]
-fn what_keeps_nodes_from_running_releases_is_named() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
-    assert!(cluster.nodes.connections.unsettled().is_empty());
-    assert!(!cluster.nodes.has_work_left());
-    // One that is away, one that hangs, and one that replies.
-    let gone = cluster.servers[0].address();
-    cluster.servers[0].listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    assert_ne!(gone, cluster.servers[0].address());
-    cluster.servers[0].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
-    let everywhere = ReleaseScope::Everywhere { stands_for: None };
-    let ticket = cluster.release(everywhere, NodeSet::first(3), at(2));
-    cluster.servers[2].received();
-    cluster.servers[2].send(":1\r\n");
-    cluster.drive(at(2), |nodes| {
-        let tally = &nodes.rounds.round(ticket).unwrap().tally;
-        tally.granted().contains(node(2)) && tally.faulted().contains(node(0))
-    });
-    let refused = Fault::new(Phase::Connect, Cause::Refused);
-    let silent = Fault::new(Phase::Reply, Cause::TimedOut);
-    let unsettled = cluster.nodes.connections.unsettled();
-    assert_eq!(unsettled, [(node(0), refused), (node(1), silent)]);
-    assert!(cluster.nodes.has_work_left());
-}
-
-#[test]
 fn why_credentials_are_not_replaced_is_reported_once() {
     let Some(cluster) = &mut Cluster::of(3) else {
         return;
@@ -453,31 +404,6 @@ fn a_master_that_is_named_is_reported_and_followed() {
     assert!(cluster.nodes.connections[node(1)].named_master().is_none());
 }
 
-/// A thread that has taken over has a list of its own.
-#[test]
-fn the_list_of_an_older_poll_is_not_kept() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
-    let [older, newer] = [(); 2].map(|()| cluster.nodes.watch(true, at(1)));
-    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
-    poll.put_back(older, each);
-    assert!(poll.watch.is_none());
-    poll.put_back(newer, each);
-    assert!(poll.watch.is_some());
-    // What has ended meanwhile is not on the list.
-    let watch = cluster.nodes.watch(true, at(1));
-    cluster.servers[0].end();
-    soon(|| {
-        cluster.nodes.read(node(0), at(1));
-        cluster.nodes.connections[node(0)].is_closed().then_some(())
-    });
-    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
-    poll.put_back(watch, each);
-    let streams = &poll.watch.as_ref().unwrap().streams;
-    assert!(streams[0].is_none() && streams[1].is_some());
-}
-
 /// They are the parent's.
 #[test]
 fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
@@ -498,27 +424,6 @@ fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
     for server in &mut cluster.servers {
         assert_eq!(server.received(), "");
     }
-}
-
-#[test]
-fn an_extension_is_asked_of_all_nodes_in_one_command() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
-    let request = LeaseRequest {
-        key: &key(),
-        token: &token(),
-        ttl_millis: 1000,
-        kind: Kind::Plain,
-    };
-    let ticket = cluster.nodes.extend(&request, at(1));
-    cluster.nodes.flush();
-    for (index, reply) in [":1\r\n", ":1\r\n", ":0\r\n"].into_iter().enumerate() {
-        cluster.servers[index].received();
-        cluster.servers[index].send(reply);
-    }
-    cluster.drive(at(2), |nodes| nodes.rounds.is_decided(ticket));
-    assert!(cluster.faulted(ticket).is_empty());
 }
 
 #[test]

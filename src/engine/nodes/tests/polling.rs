@@ -7,8 +7,6 @@ use crate::engine::played::by_tls;
 use crate::engine::played::interrupt;
 use std::{io, thread};
 
-const EVERYWHERE: ReleaseScope = ReleaseScope::Everywhere { stands_for: None };
-
 impl Cluster {
     /// Whether what has happened since the list was taken ends the poll.
     pub(super) fn ends_poll(&mut self, mut watch: Box<Watch>, now: Timestamp) -> bool {
@@ -31,10 +29,6 @@ impl Cluster {
             Nodes::poll(&mut watch, Duration::from_millis(1));
             (watch.readable == all).then_some(())
         });
-    }
-
-    fn granted(&self, ticket: Ticket) -> NodeSet {
-        self.nodes.rounds.round(ticket).unwrap().tally.granted()
     }
 }
 
@@ -227,4 +221,29 @@ fn pending_releases_are_sent_a_few_hundred_at_a_time() {
         (after.unsent == 0 && after.requests == before.requests).then_some(after.requests)
     });
     assert_eq!(requests, 512);
+}
+
+/// A thread that has taken over has a list of its own.
+#[test]
+fn the_list_of_an_older_poll_is_not_kept() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let [older, newer] = [(); 2].map(|()| cluster.nodes.watch(true, at(1)));
+    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
+    poll.put_back(older, each);
+    assert!(poll.watch.is_none());
+    poll.put_back(newer, each);
+    assert!(poll.watch.is_some());
+    // What has ended meanwhile is not on the list.
+    let watch = cluster.nodes.watch(true, at(1));
+    cluster.servers[0].end();
+    soon(|| {
+        cluster.nodes.read(node(0), at(1));
+        cluster.nodes.connections[node(0)].is_closed().then_some(())
+    });
+    let Connections { each, poll, .. } = &mut cluster.nodes.connections;
+    poll.put_back(watch, each);
+    let streams = &poll.watch.as_ref().unwrap().streams;
+    assert!(streams[0].is_none() && streams[1].is_some());
 }

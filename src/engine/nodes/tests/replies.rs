@@ -3,11 +3,9 @@
 use super::*;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::inspection::InspectionVerdict;
-use crate::algorithm::kind::EntryKind;
-use crate::algorithm::queue::Entry;
 use crate::engine::node_connection::Received;
 use crate::engine::nodes::status::{NodeState, NodeStatusSnapshot};
-use crate::engine::played::{REPLICA, SERVER, bulk, interrupt, introduction};
+use crate::engine::played::{REPLICA, SERVER, bulk, introduction};
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Wakes;
 
@@ -16,7 +14,7 @@ const REFUSED: &str = "$-1\r\n";
 
 impl Cluster {
     /// A node replies, and all of it is read.
-    fn answer(&mut self, index: usize, reply: &str, now: Timestamp) {
+    pub(super) fn answer(&mut self, index: usize, reply: &str, now: Timestamp) {
         self.servers[index].send(reply);
         soon(|| {
             self.nodes.read(node(index), now);
@@ -284,36 +282,4 @@ fn what_a_node_is_shown_as() {
         NodeState::Unknown,
     ];
     assert_eq!(states, expected);
-}
-
-/// While no call waits, an entry counts as dead where the channel of its client has no subscriber.
-#[test]
-fn the_channel_is_closed_where_the_entry_of_a_call_may_be_left() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
-    for (reply, is_closed) in [(":0\r\n", false), ("-NOPERM no permission\r\n", true)] {
-        let interrupt = interrupt();
-        let Nodes {
-            subscribers,
-            connections,
-            ..
-        } = &mut cluster.nodes;
-        let (client, number) = subscribers.enter(&interrupt, 7, connections, at(1));
-        subscribers.registry.leave(number);
-        let entry = Entry {
-            client,
-            kind: EntryKind::Mutex,
-            number,
-        };
-        let leave = Verb::Leave(Some(entry));
-        let nodes = NodeSet::first(1);
-        cluster
-            .nodes
-            .update_queue(&"k".into(), Kind::Plain, leave, nodes, at(1));
-        cluster.nodes.flush();
-        cluster.answer(0, reply, at(if is_closed { 3 } else { 2 }));
-        let subscriber = &cluster.nodes.subscribers.connections[0];
-        assert_eq!(subscriber.is_closed(), is_closed);
-    }
 }

@@ -1,14 +1,13 @@
 //! What is asked of which nodes.
 
+use super::subscribers::entry;
 use super::*;
 use crate::algorithm::fence::{Fences, FencingToken};
-use crate::algorithm::kind::EntryKind;
-use crate::algorithm::queue::{Entry, Message, TakeRequest};
+use crate::algorithm::queue::{Message, TakeRequest};
+use crate::engine::played::interrupt;
 use crate::engine::wait_registry::{Note, Reaction};
 use crate::protocol::operation::Departure;
 use std::num::NonZeroU64;
-
-const EVERYWHERE: ReleaseScope = ReleaseScope::Everywhere { stands_for: None };
 
 impl Cluster {
     /// A node has ended its connection, and cannot be connected to.
@@ -134,20 +133,9 @@ fn a_release_removes_the_entry_of_its_call() {
         let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
             return;
         };
-        let interrupt = crate::engine::played::interrupt();
-        let Nodes {
-            subscribers,
-            connections,
-            ..
-        } = &mut cluster.nodes;
-        let (client, number) = subscribers.enter(&interrupt, 7, connections, at(1));
-        let entry = Entry {
-            client,
-            kind: EntryKind::Mutex,
-            number,
-        };
+        let call = cluster.enter(&interrupt(), at(1));
         let departure = Departure {
-            entry,
+            entry: entry(call),
             ticket: None,
             key: 0,
         };
@@ -170,8 +158,8 @@ fn a_release_removes_the_entry_of_its_call() {
             at: at(2),
         };
         let registry = &mut cluster.nodes.subscribers.registry;
-        assert_eq!(registry.on_message(number, told), Reaction::None);
-        assert_eq!(registry.on_message(number + 1, told), Reaction::Leave);
+        assert_eq!(registry.on_message(call, told), Reaction::None);
+        assert_eq!(registry.on_message(call + 1, told), Reaction::Leave);
     }
 }
 
@@ -253,4 +241,70 @@ fn what_was_asked_of_a_node_is_sent_when_the_connection_is_made() {
         cluster.nodes.connections[node(0)].is_open().then_some(())
     });
     assert!(cluster.nodes.connections.unsent.contains(node(0)));
+}
+
+#[test]
+fn what_concerns_some_nodes_is_sent_to_no_other() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let all = NodeSet::first(3);
+    assert_eq!(cluster.nodes.connections.followers, all);
+    cluster.acquire(at(1));
+    assert_eq!(
+        cluster.nodes.connections.followers, all,
+        "it is asked of all"
+    );
+    cluster.servers.iter_mut().for_each(|server| {
+        assert!(server.received().contains("SET"));
+    });
+    let scope = ReleaseScope::Reached { departure: None };
+    cluster.release(scope, NodeSet::only(node(1)), at(1));
+    assert!(cluster.servers[0].has_received_nothing());
+    assert!(cluster.servers[1].received().contains("EVAL"));
+    assert!(cluster.servers[2].has_received_nothing());
+}
+
+#[test]
+fn what_keeps_nodes_from_running_releases_is_named() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    assert!(cluster.nodes.connections.unsettled().is_empty());
+    assert!(!cluster.nodes.has_work_left());
+    // One that is away, one that hangs, and one that replies.
+    cluster.take_away(0, at(2));
+    let ticket = cluster.release(EVERYWHERE, NodeSet::first(3), at(2));
+    cluster.servers[2].received();
+    cluster.servers[2].send(":1\r\n");
+    cluster.drive(at(2), |nodes| {
+        let tally = &nodes.rounds.round(ticket).unwrap().tally;
+        tally.granted().contains(node(2)) && tally.faulted().contains(node(0))
+    });
+    let refused = Fault::new(Phase::Connect, Cause::Refused);
+    let silent = Fault::new(Phase::Reply, Cause::TimedOut);
+    let unsettled = cluster.nodes.connections.unsettled();
+    assert_eq!(unsettled, [(node(0), refused), (node(1), silent)]);
+    assert!(cluster.nodes.has_work_left());
+}
+
+#[test]
+fn an_extension_is_asked_of_all_nodes_in_one_command() {
+    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
+        return;
+    };
+    let request = LeaseRequest {
+        key: &key(),
+        token: &token(),
+        ttl_millis: 1000,
+        kind: Kind::Plain,
+    };
+    let ticket = cluster.nodes.extend(&request, at(1));
+    cluster.nodes.flush();
+    for (index, reply) in [":1\r\n", ":1\r\n", ":0\r\n"].into_iter().enumerate() {
+        cluster.servers[index].received();
+        cluster.servers[index].send(reply);
+    }
+    cluster.drive(at(2), |nodes| nodes.rounds.is_decided(ticket));
+    assert!(cluster.faulted(ticket).is_empty());
 }

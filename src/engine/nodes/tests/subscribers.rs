@@ -23,7 +23,7 @@ fn message(text: &str) -> String {
     sent("message", &format!("${length}\r\n{text}"))
 }
 
-fn entry(number: u64) -> Entry {
+pub(super) fn entry(number: u64) -> Entry {
     Entry {
         client: CLIENT,
         kind: EntryKind::Mutex,
@@ -33,7 +33,7 @@ fn entry(number: u64) -> Entry {
 
 impl Cluster {
     /// A call begins to wait.
-    fn enter(&mut self, interrupt: &Arc<Interrupt>, now: Timestamp) -> u64 {
+    pub(super) fn enter(&mut self, interrupt: &Arc<Interrupt>, now: Timestamp) -> u64 {
         let Nodes {
             subscribers,
             connections,
@@ -343,4 +343,21 @@ fn many_messages_are_taken_eight_buffers_at_a_time() {
         at_once == 8 * FILLING
     };
     assert!((0..20).any(is_full), "all have arrived before, at times");
+}
+
+/// While no call waits, it counts as dead where the channel of its client has no subscriber.
+#[test]
+fn the_connection_is_closed_where_the_removal_of_an_entry_is_refused() {
+    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+        return;
+    };
+    for (reply, is_closed) in [(":0\r\n", false), ("-NOPERM no permission\r\n", true)] {
+        let call = cluster.enter(&interrupt(), at(1));
+        cluster.nodes.subscribers.registry.leave(call);
+        cluster.remove(call, at(1));
+        cluster.nodes.flush();
+        cluster.answer(0, reply, at(if is_closed { 3 } else { 2 }));
+        let subscriber = &cluster.nodes.subscribers.connections[0];
+        assert_eq!(subscriber.is_closed(), is_closed);
+    }
 }
