@@ -4,6 +4,7 @@ use crate::rules::Rule;
 use quorumlock::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use quorumlock::algorithm::incarnation::{Found, Incarnation, Look, MOMENT, Note, Origin};
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The `max_ttl` of most programs, and of some, in ticks of one [`MOMENT`].
@@ -64,6 +65,12 @@ fn aged(age: i8) -> i8 {
     }
 }
 
+/// As the note has it, and as the node has it now.
+static SAME: LazyLock<Incarnation> = LazyLock::new(|| incarnation(b'p', b'a', b'0'));
+static RENAMED: LazyLock<Incarnation> = LazyLock::new(|| incarnation(b'p', b'b', b'0'));
+static PROMOTED: LazyLock<Incarnation> = LazyLock::new(|| incarnation(b'p', b'b', b'a'));
+static OTHER: LazyLock<Incarnation> = LazyLock::new(|| incarnation(b'q', b'b', b'0'));
+
 fn incarnation(run: u8, current: u8, former: u8) -> Incarnation {
     let run_id = RunId::new(&[run; 40]);
     let replication = ReplicationIds::new(&[current; 40], &[former; 40]);
@@ -100,10 +107,10 @@ impl Memo {
     /// What a program reads that goes by this rule.
     pub(crate) fn look(&self, rule: Rule, own_ttl: Duration) -> Look {
         let present = match (self.names, rule) {
-            (_, Rule::AnyIncarnation) | (Names::Same, _) => incarnation(b'p', b'a', b'0'),
-            (Names::Renamed, Rule::IdAlone) | (Names::Other, _) => incarnation(b'q', b'b', b'0'),
-            (Names::Renamed, _) => incarnation(b'p', b'b', b'0'),
-            (Names::Promoted, _) => incarnation(b'p', b'b', b'a'),
+            (_, Rule::AnyIncarnation) | (Names::Same, _) => *SAME,
+            (Names::Renamed, Rule::IdAlone) | (Names::Other, _) => *OTHER,
+            (Names::Renamed, _) => *RENAMED,
+            (Names::Promoted, _) => *PROMOTED,
         };
         let time = |age: i8| NOW.saturating_add_signed(-i64::from(age) * MOMENT.as_micros() as i64);
         let found = self.origin.map_or(Found::Nothing, |origin| {
@@ -119,9 +126,8 @@ impl Memo {
             };
             let noted = duration(ttl(self.is_long));
             let max_ttl = if rule == Rule::OwnTtl { own_ttl } else { noted };
-            let incarnation = incarnation(b'p', b'a', b'0');
             Found::Note(Note {
-                incarnation,
+                incarnation: *SAME,
                 origin,
                 time: time(age),
                 wall: time(wall),

@@ -20,8 +20,12 @@ impl Word {
         self.1 += bits;
     }
 
-    fn push_flags(&mut self, flags: &[bool]) {
-        flags.iter().for_each(|&flag| self.push(flag.into(), 1));
+    #[inline(always)]
+    fn push_flags<const COUNT: usize>(&mut self, flags: [bool; COUNT]) {
+        let word = flags
+            .iter()
+            .fold(0, |word, &flag| word << 1 | u64::from(flag));
+        self.push(word, COUNT as u32);
     }
 
     fn push_memo(&mut self, memo: &Memo) {
@@ -46,7 +50,7 @@ impl Word {
     }
 
     fn push_link(&mut self, link: &Link) {
-        self.push_flags(&[
+        self.push_flags([
             link.is_asked,
             link.is_granted,
             link.counts,
@@ -54,7 +58,7 @@ impl Word {
             link.is_lost,
             link.is_broken,
         ]);
-        self.push_flags(&[
+        self.push_flags([
             link.counts_early,
             link.was_absent,
             link.is_unchanged,
@@ -69,7 +73,7 @@ impl Word {
     /// All but what it knows of nodes.
     fn push_program(&mut self, program: &Program) {
         let round = program.round;
-        self.push_flags(&[
+        self.push_flags([
             program.is_long,
             program.is_quiet,
             round.is_on,
@@ -77,7 +81,7 @@ impl Word {
             round.founds,
             round.is_won,
         ]);
-        self.push_flags(&[round.is_longest_long]);
+        self.push_flags([round.is_longest_long]);
         self.push(
             program.life as u64 | u64::from(program.age) << 2 | u64::from(round.age) << 5,
             8,
@@ -91,7 +95,7 @@ impl World {
         let mut word = Word::default();
         let node = &self.nodes[n];
         word.push_data(&node.data, is_swapped);
-        word.push_flags(&[node.copy.is_some()]);
+        word.push_flags([node.copy.is_some()]);
         word.push_data(&node.copy.unwrap_or_default(), is_swapped);
         let order = if is_swapped { [1, 0] } else { [0, 1] };
         order
@@ -103,7 +107,7 @@ impl World {
     /// All that is not of a node.
     fn rest(&self, is_swapped: bool) -> u64 {
         let mut word = Word::default();
-        word.push_flags(&[self.is_passed_over]);
+        word.push_flags([self.is_passed_over]);
         word.push(self.faults.into(), 3);
         let order = if is_swapped { [1, 0] } else { [0, 1] };
         order
