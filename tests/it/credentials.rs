@@ -155,6 +155,8 @@ pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
                 while !is_over.load(Ordering::Relaxed) {
                     pair(&mutex);
                     pairs.fetch_add(1, Ordering::Relaxed);
+                    // Thousands of locks are enough: other tests need the processors.
+                    thread::sleep(Duration::from_millis(10));
                 }
             });
         }
