@@ -36,7 +36,16 @@ pub(crate) fn open(client: usize) -> Redlock {
     Redlock::new(open_client(client))
 }
 
+/// One whose events are the judge's, if it is observed.
 pub(crate) fn open_client(client: usize) -> Client {
+    let is_observed = with(|world| world.plan.clients[client].is_observed);
+    let listener = Listener { client };
+    let observer = || Arc::new(move |event: &_| listener.event(event)) as Observer;
+    open_with(client, is_observed.then(observer))
+}
+
+/// One whose events this observer receives.
+pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
     let (nodes, node_timeout, clock) = with(|world| {
         let timeout = Duration::from_nanos(world.plan.node_timeout);
         (
@@ -76,10 +85,6 @@ pub(crate) fn open_client(client: usize) -> Client {
     let endpoints = urls.iter().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
-    let is_observed = with(|world| world.plan.clients[client].is_observed);
-    let listener = Listener { client };
-    let observer =
-        is_observed.then(|| Arc::new(move |event: &_| listener.event(event)) as Observer);
     let release_notifications = waits::publishes(client);
     let observers = observer.into_iter().collect();
     let counters = Counters::new();

@@ -291,8 +291,8 @@ const MUTANTS: &[Mutant] = &[
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
             (
-                "let was_there = lock(&self.shared.schedule).remove(watched.id);",
-                "let was_there = true;",
+                "        lock(&self.shared.schedule).remove(watched.id);\n        let mut held",
+                "        let mut held",
             ),
             (
                 "let mut held = lock(&watched.held);\n        held.is_over = true;\n        Unregistered",

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 mod restarts;
 mod waiting;
+mod watchdog;
 
 const SEEDS: u64 = 10;
 

@@ -190,13 +190,13 @@ impl WatchdogThread {
     /// To be called before the lock is released: from now on nothing is sent for it. Returns what
     /// is held.
     pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
-        let was_there = lock(&self.shared.schedule).remove(watched.id);
+        lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
         held.is_over = true;
         Unregistered {
             lease: held.lease,
             reached: held.reached,
-            loss_reported: held.loss_reported || !was_there,
+            loss_reported: held.loss_reported,
         }
     }
 
