@@ -256,23 +256,19 @@ fn a_thread_that_waits_for_a_watched_lock_of_its_program_asks_no_node() {
     );
 }
 
-/// There is time for one try or two: a node that hangs is not waited for, though another one has
-/// lost the key.
+/// There is time for one try or two: a node that hangs is not waited for.
 #[test]
 fn a_lock_whose_end_is_near_is_extended_as_soon_as_a_quorum_has_replied() {
     play(
-        |plan| {
-            plan.nodes = vec![plan.nodes[0].clone(); 5];
-            plan.paths = vec![plan.paths[0].clone(); 5];
-        },
+        |_| {},
         |redlock| {
             let ttl = Duration::from_millis(160);
             let watchdog = Watchdog::new().period(Duration::from_millis(80));
             let mutex = redlock.mutex("r0").ttl(ttl).watchdog(watchdog);
             let guard = mutex.lock().unwrap();
-            hang(&[0], 2 * SECOND);
-            strike(Kind::Flush { node: 1 });
-            pass(80);
+            pass(60);
+            hang(&[2], 2 * SECOND);
+            pass(20);
             guard.ensure(ttl * 3 / 4).unwrap();
             drop(guard);
         },
