@@ -572,3 +572,6 @@ impl Drop for Engine {
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Short scenes: one client, three nodes, and one thing that goes wrong at the moment where it
 //! matters. Random plans seldom get there, or break no rule by it.
 
+use crate::algorithm::node::NodeSet;
 use crate::api::node_status::NodeStatus;
 use crate::api::redlock::Redlock;
 use crate::api::shutdown::ShutdownOutcome;
@@ -738,5 +739,58 @@ fn a_shutdown_ends_every_wait_for_a_permit() {
         assert_eq!(outcome, ShutdownOutcome::Complete);
         pass(1_000);
         drop(held);
+    });
+}
+
+#[test]
+fn nodes_that_reply_vote_as_far_as_is_known() {
+    play(
+        |_| {},
+        |_| {
+            let client = clients::open_client(0);
+            let mutex = Redlock::new(client.clone()).mutex("r0");
+            drop(mutex.lock().unwrap());
+            pass(100);
+            assert_eq!(client.engine().voting(), NodeSet::first(3));
+            strike(crashed(2, 20 * SECOND));
+            drop(mutex.lock().unwrap());
+            pass(100);
+            assert_eq!(client.engine().voting(), NodeSet::first(2));
+        },
+    );
+}
+
+#[test]
+fn a_flush_names_the_nodes_that_have_not_run_a_release() {
+    play(
+        |_| {},
+        |redlock| {
+            let guard = redlock.mutex("r0").lock().unwrap();
+            strike(blocked(0, 2 * SECOND));
+            drop(guard);
+            let wait = |time| redlock.flush_releases(Duration::from_millis(time));
+            let error = wait(500).expect_err("a node hangs");
+            assert_eq!(error.causes().len(), 1, "{error}");
+            assert!(wait(10_000).is_ok());
+        },
+    );
+}
+
+/// All of it is handed to TLS, and what the socket does not take is left there.
+#[test]
+fn what_tls_holds_back_is_sent_without_a_thread_that_polls() {
+    let narrow = |plan: &mut Plan| {
+        plan.has_tls = true;
+        plan.window = 64;
+    };
+    play(narrow, |redlock| {
+        let names = ["r1", "r2", "r3"];
+        let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
+        pass(300);
+        drop(guards);
+        pass(50);
+        for name in names {
+            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
+        }
     });
 }

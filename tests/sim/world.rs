@@ -104,6 +104,8 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<&'static str, u64>,
     /// The judge reads a clock: no task loses time by it.
     pub(crate) is_judging: bool,
+    /// The system starts no more threads of the library's.
+    pub(crate) has_no_threads: bool,
     calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
     serial: u64,
 }
@@ -147,6 +149,7 @@ impl World {
             events: 0,
             seen: BTreeMap::new(),
             is_judging: false,
+            has_no_threads: false,
             calendar: BinaryHeap::new(),
             serial: 0,
             plan,

@@ -49,7 +49,7 @@ pub(in crate::engine) struct Subscribers {
     /// How often scripts that had not removed all dead entries were run again, since when.
     repeats: (u32, Timestamp),
     /// The nodes whose refusal of SUBSCRIBE, or of PUBLISH, was reported.
-    pub(super) subscribe_denied: NodeSet,
+    pub(in crate::engine) subscribe_denied: NodeSet,
     publish_denied: NodeSet,
     /// Where refusals are reported, if anywhere.
     events: Option<Arc<EventQueue>>,

@@ -164,6 +164,9 @@ pub(crate) fn spawn(
     _name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
+    if kernel::with(|world| world.has_no_threads) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
     let task = kernel::spawn(kernel::current_client(), work);
     Ok(JoinHandle {
         task,

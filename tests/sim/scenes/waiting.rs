@@ -6,10 +6,12 @@ use super::{
 };
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
+use crate::events::error::ErrorKind;
 use crate::kernel::with;
 use crate::plan::{Kind, MILLISECOND, Plan, SECOND};
 use crate::wire::Connection;
 use crate::{clients, kernel};
+use crossbeam_channel::bounded;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -433,4 +435,68 @@ fn what_tls_has_read_ahead_of_a_subscription_is_read_at_once() {
         plan.has_tls = true;
     };
     play(has_tls, waits_and_asks_seldom);
+}
+
+/// The thread that would wait for the channel is not there.
+#[test]
+fn a_channel_ends_a_wait_though_the_system_starts_no_thread() {
+    play(has_two_clients, |redlock| {
+        let held = clients::open(1).mutex("r0").lock().unwrap();
+        with(|world| world.has_no_threads = true);
+        let (cancel, channel) = bounded(1);
+        let cancelled_at = with(|world| world.now) + 500 * MILLISECOND;
+        kernel::spawn(0, move || {
+            let wait = Wait::unlimited().cancelled_by_channel(channel);
+            let waited = redlock.mutex("r0").lock_with(&wait).map(drop);
+            let error = waited.expect_err("it is cancelled");
+            assert_eq!(error.kind(), ErrorKind::Cancelled);
+            assert_within(150, cancelled_at);
+        });
+        kernel::sleep_until(cancelled_at);
+        cancel.send(()).unwrap();
+        pass(1_000);
+        with(|world| world.has_no_threads = false);
+        drop(held);
+    });
+}
+
+/// The ones behind it learn of its release by that.
+#[test]
+fn the_entry_of_a_call_that_has_won_stays_until_the_lock_is_released_or_detached() {
+    play(has_two_clients, |redlock| {
+        for detaches in [false, true] {
+            let held = redlock.mutex("r0").fair().lock().unwrap();
+            let waiting = clients::open(1);
+            kernel::spawn(1, move || {
+                let guard = waiting.mutex("r0").fair().lock().unwrap();
+                pass(300);
+                assert_eq!([0, 1, 2].map(calls), [":1", ":1", ":1"]);
+                if detaches {
+                    drop(guard.detach().unwrap());
+                } else {
+                    drop(guard);
+                }
+                pass(100);
+                assert_eq!([0, 1, 2].map(calls), [":0", ":0", ":0"]);
+            });
+            pass(100);
+            drop(held);
+            pass(1_000);
+        }
+    });
+}
+
+#[test]
+fn a_client_that_gets_no_messages_takes_no_fair_locks() {
+    play(
+        |plan| has_clients(plan, 3),
+        |_| {
+            // The third client does without.
+            kernel::spawn(2, || {
+                let taken = clients::open(2).mutex("r0").fair().try_lock();
+                let error = taken.map(drop).expect_err("it has no place in a queue");
+                assert_eq!(error.kind(), ErrorKind::Config);
+            });
+        },
+    );
 }
