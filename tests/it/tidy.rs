@@ -127,6 +127,7 @@ fn every_dependency_has_its_reason() {
         "examples/opentelemetry",
         "fuzz",
         "tests/models",
+        "tests/planter",
         "tests/sim",
         "tests/stale_writers",
         "tests/tokio",
