@@ -4,8 +4,9 @@
 //! number of each condition is written that the process comes to.
 
 use std::env;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ static SETUP: OnceLock<Setup> = OnceLock::new();
 
 struct Setup {
     active: Option<usize>,
-    log: Option<File>,
+    log: Option<PathBuf>,
 }
 
 /// Whether this mutant is the active one.
@@ -36,22 +37,20 @@ pub fn is(number: usize) -> bool {
 impl Setup {
     fn of_environment() -> Setup {
         let active = env::var("PLANTED").ok();
-        let log = env::var_os("PLANTED_LOG").map(|path| {
-            let opened = OpenOptions::new().append(true).create(true).open(path);
-            opened.expect("a log that can be written")
-        });
         Setup {
             active: active.map(|number| number.parse().expect("PLANTED is a number")),
-            log,
+            log: env::var_os("PLANTED_LOG").map(PathBuf::from),
         }
     }
 }
 
-fn write_once(mut log: &File, number: usize) {
+fn write_once(log: &Path, number: usize) {
     let bit = 1 << (number % 64);
     if WRITTEN[number / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-        // By one call: processes that a test has started write to the same file.
-        let line = format!("{number}\n");
-        log.write_all(line.as_bytes()).expect("a log that can be written");
+        // Closed at once: tests look at which files are open. Written by one call: processes that a
+        // test has started write to the same file.
+        let opened = OpenOptions::new().append(true).create(true).open(log);
+        let written = opened.and_then(|mut log| log.write_all(format!("{number}\n").as_bytes()));
+        written.expect("a log that can be written");
     }
 }
