@@ -1,7 +1,7 @@
 //! The search of a model: breadth first, every state once, none left out.
 //!
-//! Of all states that differ in names alone, the first one is searched. For a trace, the way to each
-//! state is kept; that takes more memory, and is done where a trace is expected.
+//! Of all states that differ in names alone, the first one is searched. For a trace, the way to
+//! each state is kept; that takes more memory, and is done where a trace is expected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{Debug, Display, Write};
