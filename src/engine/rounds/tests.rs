@@ -77,6 +77,7 @@ fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
     assert!(!rounds.is_decided(ticket), "one of three");
     grant(&mut rounds, node);
     assert!(rounds.is_decided(ticket));
+    assert_eq!(rounds.take_back(node), [], "it has decided");
     assert_eq!(
         rounds.conclude(ticket).agreement.unwrap().settled().len(),
         2

@@ -173,6 +173,7 @@ fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
         ("redis://:hunter2%zz@host", BadEncoding),
         ("redis://:hunter2%FF@host", BadEncoding),
         ("redis://host/-1", BadDatabase),
+        ("redis://host/+1", BadDatabase),
         ("redis://host/1/2", BadDatabase),
         ("redis://host/99999999999", BadDatabase),
         ("redis://host?db=x", BadDatabase),

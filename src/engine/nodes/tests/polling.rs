@@ -247,3 +247,13 @@ fn the_list_of_an_older_poll_is_not_kept() {
     let streams = &poll.watch.as_ref().unwrap().streams;
     assert!(streams[0].is_none() && streams[1].is_some());
 }
+
+#[test]
+fn a_connection_that_is_looked_at_before_anything_is_due_ends_no_poll() {
+    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+        return;
+    };
+    let watch = cluster.nodes.watch(true, at(2));
+    cluster.nodes.refresh(node(0), at(2));
+    assert!(!cluster.ends_poll(watch, at(2)));
+}
