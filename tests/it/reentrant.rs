@@ -189,6 +189,8 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
                 assert!(!has_quorum && extends, "{case}: {error}");
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}");
                 assert_eq!(error.causes().len(), 2, "{case}: {error}");
+                let other = format!("{}: answered", servers[0].address());
+                assert!(error.to_string().contains(&other), "{case}: {error}");
             }
         }
         assert_eq!(calls(&servers[0], "pexpire") > before, extends, "{case}");

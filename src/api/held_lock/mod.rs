@@ -13,9 +13,9 @@ use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, LeaseRequest};
-use crate::engine::local_queue::{HoldId, LocalLock};
+use crate::engine::local_queue::{HoldId, LocalLock, Unavailability};
 use crate::engine::watchdog_thread::WatchedLock;
-use crate::events::error::{Error, NodeFault, Result};
+use crate::events::error::{Error, Result};
 use crate::events::event::LossReason;
 use crate::events::extension::ExtendOutcome;
 use crate::events::spans::{HoldOutcome, HoldSpan};
@@ -173,12 +173,33 @@ impl HeldLock {
 
     /// Makes the lock last for at least `ttl` from now on. Other threads that do so wait meanwhile.
     pub(crate) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        self.try_extend(ttl).map(|found| match found {
+            ExtendResult::Extended(_) => ExtendOutcome::Extended,
+            ExtendResult::Failed(found) => ExtendOutcome::Failed(found.causes),
+            ExtendResult::Lost(_) => ExtendOutcome::Lost,
+        })
+    }
+
+    /// Extends the lock, or returns why that failed.
+    pub(crate) fn extend_or_fail(&self, ttl: Duration) -> Result<()> {
+        match self.try_extend(ttl)? {
+            ExtendResult::Extended(_) => Ok(()),
+            ExtendResult::Failed(found) => {
+                Err(self.client.unavailable("extend", self.name(), found))
+            }
+            ExtendResult::Lost(_) => Err(Error::lease_lost(self.name())),
+        }
+    }
+
+    fn try_extend(&self, ttl: Duration) -> Result<ExtendResult> {
         let _in_use = self.enter()?;
         let ttl = self.client.checked_ttl(ttl)?;
         // Whatever else relies on a longer lease: an extension never shortens it.
         Ok(self
             .begin_extend(ttl)
-            .map_or(ExtendOutcome::Extended, |begun| self.extend_to(ttl, begun)))
+            .map_or(ExtendResult::Extended(NodeSet::EMPTY), |begun| {
+                self.extend_to(ttl, begun)
+            }))
     }
 
     /// When an extension begins; none if the lock lasts for that long already.
@@ -204,7 +225,7 @@ impl HeldLock {
 
     /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports
     /// what they replied.
-    fn extend_to(&self, ttl: Ttl, begun: LeaseTime) -> ExtendOutcome {
+    fn extend_to(&self, ttl: Ttl, begun: LeaseTime) -> ExtendResult {
         let found = self.extend_by(ttl, begun);
         let is_reported_here = if let ExtendResult::Lost(reason) = &found {
             self.lose(*reason)
@@ -217,23 +238,21 @@ impl HeldLock {
         self.local.hold_until(hold, self.lease().end(), now);
         let report = self.client.report();
         let key = self.key().title();
-        match found {
+        match &found {
             ExtendResult::Extended(repaired) => {
-                report.extended(key, ttl.duration(), false, repaired);
-                ExtendOutcome::Extended
+                report.extended(key, ttl.duration(), false, *repaired);
             }
-            ExtendResult::Failed(causes) => {
-                report.extension_failed(key, false, || self.remaining(), |_| causes.clone());
-                ExtendOutcome::Failed(causes)
+            ExtendResult::Failed(found) => {
+                report.extension_failed(key, false, || self.remaining(), |_| found.causes.clone());
             }
             ExtendResult::Lost(reason) => {
                 report.extension_lost(key, false);
                 if is_reported_here {
-                    report.lost(key, reason, self.held_at(now));
+                    report.lost(key, *reason, self.held_at(now));
                 }
-                ExtendOutcome::Lost
             }
         }
+        found
     }
 
     fn extend_by(&self, ttl: Ttl, begun: LeaseTime) -> ExtendResult {
@@ -278,7 +297,7 @@ impl HeldLock {
             watched.on_unanswered(start);
         }
         if self.lease().is_valid(now) {
-            ExtendResult::Failed(self.client.unavailability(&count).causes)
+            ExtendResult::Failed(self.client.unavailability(&count))
         } else {
             ENDED
         }
@@ -363,7 +382,7 @@ impl HeldLock {
                 .engine()
                 .leave(&self.key().each()[0], self.claim.kind, entry, reached);
         }
-        if outcome == ExtendOutcome::Lost {
+        if let ExtendResult::Lost(_) = outcome {
             return Err(Error::lease_lost(self.name()));
         }
         if let Some(watchdog) = watchdog {
@@ -423,6 +442,6 @@ impl HeldLock {
 enum ExtendResult {
     /// The key is being set again on these nodes.
     Extended(NodeSet),
-    Failed(Vec<NodeFault>),
+    Failed(Unavailability),
     Lost(LossReason),
 }

@@ -9,10 +9,8 @@ use super::held_lock::occupancy::Free;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
-use crate::engine::local_queue::Unavailability;
 use crate::engine::swept_table::{InUse, SweptTable};
-use crate::events::error::{Error, Result};
-use crate::events::extension::ExtendOutcome;
+use crate::events::error::Result;
 use crate::os::sync::{self, lock};
 use losses::{LossTable, Registered};
 use std::sync::{Arc, OnceLock, Weak};
@@ -111,7 +109,7 @@ impl SharedLock {
         let is_short = duration > self.held.ttl() || self.held.ensure(duration * 2 / 3).is_err();
         if is_short {
             self.held.ensure(Duration::ZERO)?;
-            self.extend_to(duration)?;
+            self.held.extend_or_fail(duration)?;
             // The lease may have ended while an observer ran.
             self.held.ensure(Duration::ZERO)?;
         }
@@ -121,24 +119,6 @@ impl SharedLock {
                 self.held.extend_automatically(watchdog, self.longer(ttl)?)
             }
             None => Ok(()),
-        }
-    }
-
-    /// Extends the lock, or returns why that failed.
-    fn extend_to(&self, ttl: Duration) -> Result<()> {
-        match self.held.extend(ttl)? {
-            ExtendOutcome::Extended => Ok(()),
-            ExtendOutcome::Failed(causes) => {
-                let found = Unavailability {
-                    causes,
-                    ..Unavailability::default()
-                };
-                Err(self
-                    .held
-                    .client()
-                    .unavailable("extend", self.held.name(), found))
-            }
-            ExtendOutcome::Lost => Err(Error::lease_lost(self.held.name())),
         }
     }
 
