@@ -213,8 +213,8 @@ const MUTANTS: &[Mutant] = &[
         name: "failed extension releases",
         file: "api/held_lock/mod.rs",
         edits: &[(
-            "            ExtendResult::Failed(causes) => {\n",
-            "            ExtendResult::Failed(causes) => {\n                self.post_release();\n",
+            "            ExtendResult::Failed(found) => {\n                report.",
+            "            ExtendResult::Failed(found) => {\n                self.post_release();\n                report.",
         )],
     },
     Mutant {
