@@ -54,10 +54,7 @@ fn sixty_four_threads_lose_nothing_and_leave_nothing() {
             let before = (process::threads().len(), process::descriptors().len());
 
             // Time enough for a busy machine: nothing is shown here about how fast a node answers.
-            let client = builder(&servers)
-                .node_timeout(Duration::from_secs(1))
-                .build()
-                .unwrap();
+            let client = builder(&servers).node_timeout(SOON).build().unwrap();
             let counters: Vec<Counter> = (0..RESOURCES).map(|_| Counter::default()).collect();
             let start = Instant::now();
             let connections = run(&client, &counters, pairs, &ports);
