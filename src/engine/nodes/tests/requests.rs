@@ -86,6 +86,27 @@ fn a_key_is_set_again_on_a_node_whose_reply_was_not_read_for_long() {
     });
 }
 
+/// A node that has some of them gets those that it lacks.
+#[test]
+fn each_key_of_a_set_is_set_again_by_itself() {
+    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
+        return;
+    };
+    let request = LeaseRequest {
+        key: &LockKey::of("", ["k", "l"]),
+        token: &token(),
+        ttl_millis: 1000,
+        kind: Kind::Plain,
+    };
+    cluster.nodes.repair(&request, NodeSet::first(1), at(1));
+    cluster.nodes.flush();
+    let asked = cluster.servers[0].received();
+    for key in ["k", "l"] {
+        let set = format!("$3\r\nSET\r\n$1\r\n{key}\r\n");
+        assert_eq!(asked.matches(&set).count(), 1, "{asked}");
+    }
+}
+
 #[test]
 fn a_release_is_kept_for_a_node_that_is_away_and_may_have_the_key() {
     let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
