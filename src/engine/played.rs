@@ -2,6 +2,8 @@
 
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
+use super::nodes::EngineConfig;
+use crate::algorithm::incarnation::Rules;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
@@ -47,6 +49,20 @@ pub(super) fn introduction(number: usize, role: &str) -> String {
 /// An interrupt of no driver.
 pub(super) fn interrupt() -> Arc<Interrupt> {
     Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
+}
+
+/// Of an engine that never spins.
+pub(super) fn config(rules: Rules, node_timeout: Duration) -> EngineConfig {
+    EngineConfig {
+        spin: Duration::ZERO,
+        release_notifications: true,
+        retention: Duration::ZERO,
+        rules,
+        node_timeout,
+        provider: None,
+        renewal: None,
+        events: None,
+    }
 }
 
 /// No connection yet to the node of this URL.

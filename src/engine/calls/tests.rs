@@ -4,7 +4,7 @@ use super::*;
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::engine::credentials::Provider;
-use crate::engine::played::{MASTER, PlayedServer, Stopped, at, soon};
+use crate::engine::played::{MASTER, PlayedServer, Stopped, at, config, soon};
 use crate::engine::rounds::Purpose;
 use crate::protocol::credentials::Credentials;
 use std::io::Read;
@@ -57,14 +57,8 @@ fn engine(urls: &[String], provider: Option<Provider>) -> Engine {
         )
     };
     let config = EngineConfig {
-        spin: Duration::ZERO,
-        release_notifications: true,
-        retention: Duration::ZERO,
-        rules: Rules::new(RestartPolicy::Off, TTL),
-        node_timeout: NODE_TIMEOUT,
         provider,
-        renewal: None,
-        events: None,
+        ..config(Rules::new(RestartPolicy::Off, TTL), NODE_TIMEOUT)
     };
     let nodes = urls.iter().map(node).collect();
     Engine::new(nodes, NODE_TIMEOUT, Arc::new(Stopped(at(1))), config).unwrap()

@@ -327,7 +327,7 @@ fn a_driver_that_is_closed_starts_no_helper() {
     assert!(!driver.needs_helper(&mut state));
 }
 
-/// Not those of a simulator or of a model check: a thread of a test can wait for these.
+/// A test can start threads that wait for these, unlike those of the simulator and of the models.
 fn has_locks_of_the_system() -> bool {
     TypeId::of::<Condvar>() == TypeId::of::<std::sync::Condvar>()
 }

@@ -233,6 +233,14 @@ mod tests {
         )
     }
 
+    fn incarnation(number: u8) -> Incarnation {
+        let id = [b'0' + number; 40];
+        Incarnation {
+            run_id: RunId::new(&id).unwrap(),
+            replication: ReplicationIds::new(&id, &[b'0'; 40]).unwrap(),
+        }
+    }
+
     fn judging(deadline: Timestamp) -> Judging {
         Judging {
             stage: Stage::Looking,
@@ -292,13 +300,9 @@ mod tests {
 
     #[test]
     fn a_node_that_was_looked_at_before_is_as_one_that_is_silent() {
-        let id = [b'1'; 40];
         let seen = Seen::Look(Look {
             found: Found::Nothing,
-            present: Incarnation {
-                run_id: RunId::new(&id).unwrap(),
-                replication: ReplicationIds::new(&id, &[b'0'; 40]).unwrap(),
-            },
+            present: incarnation(1),
             time: 0,
             wall: 0,
         });
@@ -314,18 +318,9 @@ mod tests {
     #[test]
     fn a_node_has_returned_when_it_is_seen_without_what_it_had() {
         let node = NodeId::new(1);
-        let incarnation = |number: u8| {
-            let id = [b'0' + number; 40];
-            let replication = ReplicationIds::new(&id, &[b'0'; 40]).unwrap();
-            let run_id = RunId::new(&id).unwrap();
-            Some(Incarnation {
-                run_id,
-                replication,
-            })
-        };
         let mut incarnations = incarnations();
         let mut has_returned = |number| {
-            incarnations.note_seen(node, Seen::Silent, incarnation(number));
+            incarnations.note_seen(node, Seen::Silent, Some(incarnation(number)));
             incarnations.returned.contains(node)
         };
         assert_eq!([1, 1, 2].map(&mut has_returned), [false, false, true]);

@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(releases.waits, waits[1..]);
         assert!(rounds.round(waits[0].0).is_none() && rounds.round(waits[1].0).is_some());
     }
+
     #[test]
     fn a_background_release_is_late_when_its_deadline_has_come() {
         let deadline = Timestamp::ORIGIN.after(Duration::from_secs(1));

@@ -8,7 +8,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{LeaseTime, Readings};
-use crate::engine::played::{MASTER, PlayedServer, Stopped, at, soon};
+use crate::engine::played::{MASTER, PlayedServer, Stopped, at, config, soon};
 use crate::events::names::Names;
 use crate::events::node_states::NodeMode;
 use crate::os::background_call::BackgroundCall;
@@ -92,14 +92,8 @@ impl Cluster {
         };
         let connections = servers.iter().enumerate().map(connect).collect();
         let config = EngineConfig {
-            spin: Duration::ZERO,
-            release_notifications: true,
-            retention: Duration::ZERO,
-            rules: Rules::new(policy, TTL),
-            node_timeout: NODE_TIMEOUT,
-            provider: None,
-            renewal: None,
             events: Some(Arc::clone(&events)),
+            ..config(Rules::new(policy, TTL), NODE_TIMEOUT)
         };
         let nodes = Nodes::new(connections, Arc::new(Stopped(at(1))), waker, config);
         Some(Cluster {
@@ -118,10 +112,7 @@ impl Cluster {
             cluster.servers[index].received();
             cluster.servers[index].send("+OK\r\n");
         }
-        cluster.drive(now, |nodes| {
-            let round = nodes.rounds.round(ticket).unwrap();
-            round.tally.granted().len() == count
-        });
+        cluster.await_grants(ticket, NodeSet::first(count), now);
         cluster.nodes.rounds.conclude(ticket);
         cluster.delivered();
         Some(cluster)
@@ -175,6 +166,13 @@ impl Cluster {
         self.nodes.rounds.round(ticket).unwrap().tally.granted()
     }
 
+    /// Drives until the grants of exactly these nodes count.
+    fn await_grants(&mut self, ticket: Ticket, granted: NodeSet, now: Timestamp) {
+        self.drive(now, |nodes| {
+            nodes.rounds.round(ticket).unwrap().tally.granted() == granted
+        });
+    }
+
     /// The nodes that have failed so far.
     fn faulted(&self, ticket: Ticket) -> NodeSet {
         self.nodes.rounds.round(ticket).unwrap().tally.faulted()
@@ -190,9 +188,18 @@ impl Cluster {
 
     /// Releases the lock that has been held since 1 ms.
     fn release(&mut self, scope: ReleaseScope, reached: NodeSet, now: Timestamp) -> Ticket {
+        self.release_attempt(record(reached), scope, now)
+    }
+
+    fn release_attempt(
+        &mut self,
+        attempt: AttemptRecord,
+        scope: ReleaseScope,
+        now: Timestamp,
+    ) -> Ticket {
         let release = Release {
             key: key(),
-            attempt: record(reached),
+            attempt,
             scope,
             key_lasts: TTL,
         };

@@ -46,6 +46,18 @@ impl Cluster {
         self.servers[index].send(look(remembered) + vote);
     }
 
+    /// Two founders have replied to an attempt, and a node that has lost its keys, which is to be
+    /// noted.
+    fn with_a_loss() -> Option<(Cluster, Ticket)> {
+        let mut cluster = Cluster::judged()?;
+        let ticket = cluster.acquire(at(1));
+        cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
+        cluster.reply(1, &note(1, 'f', 900, TTL), REFUSED);
+        cluster.reply(2, NOTHING, GRANTED);
+        assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
+        Some((cluster, ticket))
+    }
+
     /// All nodes are connected, and are founders since long ago.
     fn founded() -> Option<Cluster> {
         let mut cluster = Cluster::judged()?;
@@ -133,14 +145,9 @@ fn a_node_that_has_not_replied_is_waited_for_half_of_its_timeout() {
 
 #[test]
 fn a_grant_of_a_node_that_has_lost_its_keys_does_not_count() {
-    let Some(mut cluster) = Cluster::judged() else {
+    let Some((mut cluster, ticket)) = Cluster::with_a_loss() else {
         return;
     };
-    let ticket = cluster.acquire(at(1));
-    cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
-    cluster.reply(1, &note(1, 'f', 900, TTL), REFUSED);
-    cluster.reply(2, NOTHING, GRANTED);
-    assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
     assert!(!cluster.is_decided(ticket));
     let noted = note(2, 's', 0, TTL);
     cluster.servers[2].send(noted);
@@ -267,14 +274,9 @@ fn a_node_without_a_name_is_no_node_that_denies_its_key() {
 /// Its grants count while another node is judged.
 #[test]
 fn a_founder_is_in_no_doubt_while_another_node_is_noted() {
-    let Some(mut cluster) = Cluster::judged() else {
+    let Some((cluster, ticket)) = Cluster::with_a_loss() else {
         return;
     };
-    let ticket = cluster.acquire(at(1));
-    cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
-    cluster.reply(1, &note(1, 'f', 900, TTL), REFUSED);
-    cluster.reply(2, NOTHING, GRANTED);
-    assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
     assert_eq!(cluster.granted(ticket), NodeSet::only(node(0)));
     assert_eq!(cluster.nodes.incarnations.doubtful, NodeSet::only(node(2)));
 }
@@ -287,10 +289,7 @@ fn no_grant_counts_before_a_longer_time_to_live_is_noted() {
     };
     let ticket = cluster.acquire(at(1));
     cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
-    cluster.drive(at(2), |nodes| {
-        let round = nodes.rounds.round(ticket).unwrap();
-        round.tally.granted() == NodeSet::only(node(0))
-    });
+    cluster.await_grants(ticket, NodeSet::only(node(0)), at(2));
     cluster.reply(1, &note(1, 'f', 900, TTL / 2), GRANTED);
     cluster.reply(2, &note(2, 'f', 900, TTL), GRANTED);
     assert_eq!(cluster.note(at(2)), NodeSet::only(node(1)));
@@ -461,10 +460,7 @@ fn a_grant_by_another_url_of_a_server_counts_while_a_third_node_is_judged() {
     cluster.reply(2, NOTHING, GRANTED);
     assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
     cluster.servers[1].send(GRANTED);
-    cluster.drive(at(2), |nodes| {
-        let round = nodes.rounds.round(ticket).unwrap();
-        round.tally.granted() == NodeSet::only(node(0))
-    });
+    cluster.await_grants(ticket, NodeSet::only(node(0)), at(2));
 }
 
 #[test]

@@ -13,6 +13,21 @@ const GRANTED: &str = "+OK\r\n";
 const REFUSED: &str = "$-1\r\n";
 
 impl Cluster {
+    /// Three URLs, of which two lead to the same server, and an attempt that was sent to these.
+    pub(super) fn with_another_url() -> Option<(Cluster, Ticket)> {
+        let mut cluster = Cluster::of(3)?;
+        let ticket = cluster.acquire(at(1));
+        for index in 0..2 {
+            cluster.servers[index].accept();
+            cluster.servers[index].introduce(0, MASTER);
+            cluster.drive(at(1), |nodes| {
+                nodes.connections[node(index)].session.standing() != HandshakeState::Pending
+            });
+            cluster.servers[index].received();
+        }
+        Some((cluster, ticket))
+    }
+
     /// A node replies, and all of it is read.
     pub(super) fn answer(&mut self, index: usize, reply: &str, now: Timestamp) {
         self.servers[index].send(reply);
@@ -216,17 +231,9 @@ fn a_reply_to_anything_but_an_attempt_or_an_extension_makes_no_node_usable() {
 #[test]
 fn a_grant_by_another_url_of_a_server_is_the_vote_of_the_first_unless_that_may_not_vote() {
     for may_vote in [true, false] {
-        let Some(mut cluster) = Cluster::of(3) else {
+        let Some((mut cluster, ticket)) = Cluster::with_another_url() else {
             return;
         };
-        let ticket = cluster.acquire(at(1));
-        for index in 0..2 {
-            cluster.servers[index].accept();
-            cluster.servers[index].introduce(0, MASTER);
-            cluster.drive(at(1), |nodes| {
-                nodes.connections[node(index)].session.standing() != HandshakeState::Pending
-            });
-        }
         let quarantine = &mut cluster.nodes.connections[node(0)].quarantine;
         assert!(may_vote || quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
         cluster.answer(1, GRANTED, at(2));

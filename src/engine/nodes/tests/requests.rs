@@ -9,6 +9,15 @@ use crate::engine::wait_registry::{Note, Reaction};
 use crate::protocol::operation::Departure;
 use std::num::NonZeroU64;
 
+fn lease<'o>(key: &'o LockKey, token: &'o OwnerToken) -> LeaseRequest<'o> {
+    LeaseRequest {
+        key,
+        token,
+        ttl_millis: 1000,
+        kind: Kind::Plain,
+    }
+}
+
 impl Cluster {
     /// A node has ended its connection, and cannot be connected to.
     fn take_away(&mut self, index: usize, now: Timestamp) {
@@ -73,12 +82,8 @@ fn a_key_is_set_again_on_a_node_whose_reply_was_not_read_for_long() {
         cluster.servers[index].received();
         cluster.servers[index].send("+OK\r\n");
     }
-    let request = LeaseRequest {
-        key: &key(),
-        token: &token(),
-        ttl_millis: 1000,
-        kind: Kind::Plain,
-    };
+    let (key, token) = (key(), token());
+    let request = lease(&key, &token);
     let late = NodeSet::only(node(2));
     soon(|| {
         let ready = cluster.nodes.repair(&request, NodeSet::first(3), at(200));
@@ -92,12 +97,8 @@ fn each_key_of_a_set_is_set_again_by_itself() {
     let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
         return;
     };
-    let request = LeaseRequest {
-        key: &LockKey::of("", ["k", "l"]),
-        token: &token(),
-        ttl_millis: 1000,
-        kind: Kind::Plain,
-    };
+    let (keys, token) = (LockKey::of("", ["k", "l"]), token());
+    let request = lease(&keys, &token);
     cluster.nodes.repair(&request, NodeSet::first(1), at(1));
     cluster.nodes.flush();
     let asked = cluster.servers[0].received();
@@ -160,17 +161,12 @@ fn a_release_removes_the_entry_of_its_call() {
             ticket: None,
             key: 0,
         };
-        let release = Release {
-            key: key(),
-            attempt: AttemptRecord {
-                departure: Some(departure),
-                ..record(NodeSet::first(1))
-            },
-            scope: ReleaseScope::Everywhere { stands_for },
-            key_lasts: TTL,
+        let attempt = AttemptRecord {
+            departure: Some(departure),
+            ..record(NodeSet::first(1))
         };
-        cluster.nodes.release(&release, at(1));
-        cluster.nodes.flush();
+        let scope = ReleaseScope::Everywhere { stands_for };
+        cluster.release_attempt(attempt, scope, at(1));
         let commands = cluster.servers[0].received().matches("EVAL").count();
         assert_eq!(commands, if stands_for.is_some() { 2 } else { 1 });
         let told = Note {
@@ -217,18 +213,9 @@ fn another_url_of_a_server_is_asked_for_what_may_count_as_the_vote_of_the_first(
         |cluster| cluster.nodes.check(at(1)),
     ];
     for (ask, is_asked) in [(plain, true), (fenced, false), (check, false)] {
-        let Some(mut cluster) = Cluster::of(3) else {
+        let Some((mut cluster, _)) = Cluster::with_another_url() else {
             return;
         };
-        cluster.acquire(at(1));
-        for index in 0..2 {
-            cluster.servers[index].accept();
-            cluster.servers[index].introduce(0, MASTER);
-            cluster.drive(at(1), |nodes| {
-                nodes.connections[node(index)].session.standing() != HandshakeState::Pending
-            });
-            cluster.servers[index].received();
-        }
         let ticket = ask(&mut cluster);
         cluster.nodes.flush();
         assert_eq!(cluster.faulted(ticket).contains(node(1)), !is_asked);
@@ -314,12 +301,8 @@ fn an_extension_is_asked_of_all_nodes_in_one_command() {
     let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
         return;
     };
-    let request = LeaseRequest {
-        key: &key(),
-        token: &token(),
-        ttl_millis: 1000,
-        kind: Kind::Plain,
-    };
+    let (key, token) = (key(), token());
+    let request = lease(&key, &token);
     let ticket = cluster.nodes.extend(&request, at(1));
     cluster.nodes.flush();
     for (index, reply) in [":1\r\n", ":1\r\n", ":0\r\n"].into_iter().enumerate() {

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
 /// Names further servers, separated by colons, for tests that compare versions.
 const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
-/// The ports to choose from. A system gives connections higher ones, also higher than these plus
-/// 10 000, which servers in cluster mode bind as well.
+/// The ports of servers. Linux assigns ports above 32 768 to connections: so a server in cluster
+/// mode, which also binds its port plus 10 000, finds both free.
 const PORTS: Range<u16> = 10_240..22_240;
 
 /// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on
