@@ -28,6 +28,11 @@ mod watchdog;
 
 const SEEDS: u64 = 10;
 
+/// Plays a scene in which nothing happens but what it does itself.
+fn play_quiet(scene: fn(Redlock)) -> Box<World> {
+    play(|_| {}, scene)
+}
+
 /// Plays a scene with several seeds, and returns the last world. What a thread asserts in it is a
 /// finding.
 fn play(change: impl Fn(&mut Plan), scene: fn(Redlock)) -> Box<World> {
@@ -195,63 +200,54 @@ fn the_last_handle_waits_for_a_release_on_a_connection_that_is_being_made() {
 /// Rule 4.4: for as long as the key may live, and not only for a part of that.
 #[test]
 fn a_node_that_is_away_for_most_of_a_lease_is_sent_its_release() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock
-                .mutex("r0")
-                .ttl(Duration::from_secs(10))
-                .lock()
-                .unwrap();
-            pass(1_000);
-            strike(crashed(0, 7 * SECOND));
-            pass(100);
-            drop(guard);
-            pass(8_500);
-            assert!(!has_key(0, "r0"), "the release was dropped");
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock
+            .mutex("r0")
+            .ttl(Duration::from_secs(10))
+            .lock()
+            .unwrap();
+        pass(1_000);
+        strike(crashed(0, 7 * SECOND));
+        pass(100);
+        drop(guard);
+        pass(8_500);
+        assert!(!has_key(0, "r0"), "the release was dropped");
+    });
 }
 
 /// A connection that is not made is given up after three seconds, and another one is begun.
 #[test]
 fn connects_that_hang_are_begun_again_while_a_release_is_pending() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            pass(100);
-            strike(CUT);
-            pass(50);
-            strike(blocked(0, 15 * SECOND));
-            drop(guard);
-            pass(14_000);
-            assert!(connections(0) > 3, "{} connections", connections(0));
-            pass(5_000);
-            assert!(!has_key(0, "r0"));
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        pass(100);
+        strike(CUT);
+        pass(50);
+        strike(blocked(0, 15 * SECOND));
+        drop(guard);
+        pass(14_000);
+        assert!(connections(0) > 3, "{} connections", connections(0));
+        pass(5_000);
+        assert!(!has_key(0, "r0"));
+    });
 }
 
 /// The program does nothing more after the drop. Two nodes hang, so that no reply decides it.
 #[test]
 fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            pass(100);
-            for node in [0, 1] {
-                strike(Kind::Hang {
-                    node,
-                    time: 10 * SECOND,
-                });
-            }
-            drop(guard);
-            pass(2_000);
-            assert_dropped("unconfirmed");
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        pass(100);
+        for node in [0, 1] {
+            strike(Kind::Hang {
+                node,
+                time: 10 * SECOND,
+            });
+        }
+        drop(guard);
+        pass(2_000);
+        assert_dropped("unconfirmed");
+    });
 }
 
 /// Replies come in the time that they have, though the program does something else before.
@@ -269,94 +265,82 @@ fn a_release_that_is_on_its_way_is_not_given_up_by_the_next_call() {
 /// What refuses to store a key is rejected, whatever it replies to releases.
 #[test]
 fn a_node_that_refuses_votes_is_rejected() {
-    play(
-        |_| {},
-        |redlock| {
-            let states = || {
-                redlock
-                    .nodes()
-                    .unwrap()
-                    .iter()
-                    .map(NodeStatus::state)
-                    .collect::<Vec<_>>()
-            };
+    play_quiet(|redlock| {
+        let states = || {
+            redlock
+                .nodes()
+                .unwrap()
+                .iter()
+                .map(NodeStatus::state)
+                .collect::<Vec<_>>()
+        };
+        drop(redlock.mutex("r0").lock().unwrap());
+        pass(20);
+        with(|world| world.nodes[0].store.set_condition(Condition::OutOfMemory));
+        for _ in 0..3 {
             drop(redlock.mutex("r0").lock().unwrap());
             pass(20);
-            with(|world| world.nodes[0].store.set_condition(Condition::OutOfMemory));
-            for _ in 0..3 {
-                drop(redlock.mutex("r0").lock().unwrap());
-                pass(20);
-                assert_eq!(
-                    states(),
-                    [
-                        NodeState::Rejected(Cause::OutOfMemory),
-                        NodeState::Voting,
-                        NodeState::Voting
-                    ]
-                );
-            }
-            with(|world| world.nodes[0].store.set_condition(Condition::Serving));
-            drop(redlock.mutex("r0").lock().unwrap());
-            pass(20);
-            assert_eq!(states(), [NodeState::Voting; 3]);
-        },
-    );
+            assert_eq!(
+                states(),
+                [
+                    NodeState::Rejected(Cause::OutOfMemory),
+                    NodeState::Voting,
+                    NodeState::Voting
+                ]
+            );
+        }
+        with(|world| world.nodes[0].store.set_condition(Condition::Serving));
+        drop(redlock.mutex("r0").lock().unwrap());
+        pass(20);
+        assert_eq!(states(), [NodeState::Voting; 3]);
+    });
 }
 
 /// Commands are encoded once for all nodes, from when all were looked at.
 #[test]
 fn nodes_that_are_alike_follow_one_log() {
-    play(
-        |_| {},
-        |_| {
-            let client = clients::open_client(0);
-            let mutex = Redlock::new(client.clone()).mutex("r0");
-            for round in 0..10 {
-                let guard = mutex.lock().unwrap();
-                let while_held = client.engine().followers();
-                drop(guard.unlock());
-                let found = (while_held, client.engine().followers());
-                assert!(round < 5 || found == (3, 3), "round {round}: {found:?}");
-                pass(400);
-            }
-        },
-    );
+    play_quiet(|_| {
+        let client = clients::open_client(0);
+        let mutex = Redlock::new(client.clone()).mutex("r0");
+        for round in 0..10 {
+            let guard = mutex.lock().unwrap();
+            let while_held = client.engine().followers();
+            drop(guard.unlock());
+            let found = (while_held, client.engine().followers());
+            assert!(round < 5 || found == (3, 3), "round {round}: {found:?}");
+            pass(400);
+        }
+    });
 }
 
 /// The others do not keep what it has not answered.
 #[test]
 fn a_node_that_hangs_leaves_the_log() {
-    play(
-        |_| {},
-        |_| {
-            let client = clients::open_client(0);
-            let mutex = Redlock::new(client.clone()).mutex("r0");
-            let lock = || {
-                drop(mutex.lock().unwrap());
-                pass(400);
-                client.engine().followers()
-            };
-            let all = [(); 6].map(|()| lock());
-            assert_eq!(all[5], 3);
-            strike(blocked(0, 3 * SECOND));
-            assert_eq!([lock(), lock()], [2, 2]);
-        },
-    );
+    play_quiet(|_| {
+        let client = clients::open_client(0);
+        let mutex = Redlock::new(client.clone()).mutex("r0");
+        let lock = || {
+            drop(mutex.lock().unwrap());
+            pass(400);
+            client.engine().followers()
+        };
+        let all = [(); 6].map(|()| lock());
+        assert_eq!(all[5], 3);
+        strike(blocked(0, 3 * SECOND));
+        assert_eq!([lock(), lock()], [2, 2]);
+    });
 }
 
 /// Rule 7.2: what it would reply is known. It is asked again on another connection, now and then.
 #[test]
 fn a_replica_is_not_sent_what_it_would_refuse() {
-    let world = play(
-        |_| {},
-        |redlock| {
-            with(|world| world.nodes[0].store.set_condition(Condition::Replica));
-            for _ in 0..100 {
-                drop(redlock.mutex("r0").lock().unwrap());
-                pass(1);
-            }
-        },
-    );
+    let world = play_quiet(|redlock| {
+        with(|world| world.nodes[0].store.set_condition(Condition::Replica));
+        for _ in 0..100 {
+            drop(redlock.mutex("r0").lock().unwrap());
+            pass(1);
+        }
+    });
     let times = |what| world.seen.get(what).copied().unwrap_or(0);
     let (granted, refused) = (
         times("a SET that is granted"),
@@ -372,19 +356,16 @@ fn a_replica_is_not_sent_what_it_would_refuse() {
 /// Rule 2.9: the bytes of the release are lost with the connection.
 #[test]
 fn a_release_that_a_lost_connection_has_not_delivered_is_sent_on_the_next_one() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            strike(blocked(0, 50 * MILLISECOND));
-            drop(guard);
-            pass(10);
-            strike(CUT);
-            assert!(has_key(0, "r0"));
-            pass(2_000);
-            assert!(!has_key(0, "r0"));
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        strike(blocked(0, 50 * MILLISECOND));
+        drop(guard);
+        pass(10);
+        strike(CUT);
+        assert!(has_key(0, "r0"));
+        pass(2_000);
+        assert!(!has_key(0, "r0"));
+    });
 }
 
 /// A thread polls while another one drops guards, and a socket takes a part of a command at a time:
@@ -410,21 +391,24 @@ fn what_a_full_socket_has_not_taken_is_sent_by_the_thread_that_polls() {
     });
 }
 
+/// While no thread polls.
+fn drops_guards_and_leaves_no_key(redlock: Redlock) {
+    let names = ["r1", "r2", "r3"];
+    let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
+    pass(300);
+    drop(guards);
+    pass(50);
+    for name in names {
+        assert!((0..3).all(|node| !has_key(node, name)), "{name}");
+    }
+}
+
 /// The same where no thread polls: releases that were not sent are sent at once, and not when no
 /// thread has looked for their answers for a while.
 #[test]
 fn what_a_full_socket_has_not_taken_is_sent_without_a_thread_that_polls() {
     let narrow = |plan: &mut Plan| plan.window = 64;
-    play(narrow, |redlock| {
-        let names = ["r1", "r2", "r3"];
-        let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
-        pass(300);
-        drop(guards);
-        pass(50);
-        for name in names {
-            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
-        }
-    });
+    play(narrow, drops_guards_and_leaves_no_key);
 }
 
 /// What a poll of the socket does not show any more: all of it counts, and not a piece at a time.
@@ -479,43 +463,37 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
 /// Rule 5.6: long before its lease would be extended next.
 #[test]
 fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
-    play(
-        |_| {},
-        |redlock| {
-            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-            let guard = mutex.lock().unwrap();
-            strike(emptied(0));
-            assert!(!has_key(0, "r0"));
-            pass(4_000);
-            assert!(has_key(0, "r0"));
-            drop(guard);
-        },
-    );
+    play_quiet(|redlock| {
+        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+        let guard = mutex.lock().unwrap();
+        strike(emptied(0));
+        assert!(!has_key(0, "r0"));
+        pass(4_000);
+        assert!(has_key(0, "r0"));
+        drop(guard);
+    });
 }
 
 /// Rule 4.5: each of two extensions is granted by one node, in time.
 #[test]
 fn grants_of_two_renewals_do_not_add_up() {
-    play(
-        |_| {},
-        |redlock| {
-            let hung = |node, time| Kind::Hang {
-                node,
-                time: time * SECOND,
-            };
-            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-            let guard = mutex.lock().unwrap();
-            pass(4_000);
-            strike(hung(1, 6));
-            strike(hung(2, 30));
-            pass(5_000);
-            assert!(!guard.remaining().is_zero());
-            strike(hung(0, 20));
-            pass(12_000);
-            assert!(guard.remaining().is_zero(), "no quorum has extended it");
-            drop(guard);
-        },
-    );
+    play_quiet(|redlock| {
+        let hung = |node, time| Kind::Hang {
+            node,
+            time: time * SECOND,
+        };
+        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+        let guard = mutex.lock().unwrap();
+        pass(4_000);
+        strike(hung(1, 6));
+        strike(hung(2, 30));
+        pass(5_000);
+        assert!(!guard.remaining().is_zero());
+        strike(hung(0, 20));
+        pass(12_000);
+        assert!(guard.remaining().is_zero(), "no quorum has extended it");
+        drop(guard);
+    });
 }
 
 /// Rule 7.4: it is not judged before a quorum replies, and its user is told that it replies.
@@ -547,51 +525,45 @@ fn a_node_that_replies_is_up_though_too_few_do_to_judge_it() {
 /// of the program was set back.
 #[test]
 fn a_repaired_node_does_not_count_from_the_beginning() {
-    play(
-        |_| {},
-        |redlock| {
-            let mutex = redlock.mutex("r0").fenced();
-            let guard = mutex.lock().unwrap();
-            let fence = guard.fence();
-            strike(Kind::SetWallClock {
-                client: 0,
-                by: -3_600 * SECOND.cast_signed(),
-            });
-            strike(Kind::Flush { node: 0 });
-            let extended = guard.extend(Duration::from_secs(20)).unwrap();
-            assert_eq!(extended, ExtendOutcome::Extended);
-            pass(100);
-            drop(guard);
-            strike(Kind::Flush { node: 1 });
-            strike(crashed(2, SECOND));
-            assert!(mutex.lock().unwrap().fence() > fence);
-        },
-    );
+    play_quiet(|redlock| {
+        let mutex = redlock.mutex("r0").fenced();
+        let guard = mutex.lock().unwrap();
+        let fence = guard.fence();
+        strike(Kind::SetWallClock {
+            client: 0,
+            by: -3_600 * SECOND.cast_signed(),
+        });
+        strike(Kind::Flush { node: 0 });
+        let extended = guard.extend(Duration::from_secs(20)).unwrap();
+        assert_eq!(extended, ExtendOutcome::Extended);
+        pass(100);
+        drop(guard);
+        strike(Kind::Flush { node: 1 });
+        strike(crashed(2, SECOND));
+        assert!(mutex.lock().unwrap().fence() > fence);
+    });
 }
 
 /// Rule 7.3: two URLs lead to one server, and the other node is down.
 #[test]
 fn one_server_has_one_vote() {
-    play(
-        |_| {},
-        |redlock| {
-            with(|world| {
-                for node in &mut world.nodes[..2] {
-                    let millis = node.millis(world.now);
-                    node.store = Store::new(ServerKind::Redis, "a".repeat(40), millis - 1_000_000);
-                }
-            });
-            strike(crashed(2, SECOND));
-            for _ in 0..3 {
-                let error = redlock
-                    .mutex("r0")
-                    .try_lock()
-                    .expect_err("one vote of three");
-                assert_eq!(error.kind(), ErrorKind::Unavailable);
-                pass(20);
+    play_quiet(|redlock| {
+        with(|world| {
+            for node in &mut world.nodes[..2] {
+                let millis = node.millis(world.now);
+                node.store = Store::new(ServerKind::Redis, "a".repeat(40), millis - 1_000_000);
             }
-        },
-    );
+        });
+        strike(crashed(2, SECOND));
+        for _ in 0..3 {
+            let error = redlock
+                .mutex("r0")
+                .try_lock()
+                .expect_err("one vote of three");
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            pass(20);
+        }
+    });
 }
 
 /// The first release has run, its replies are lost, and the second one finds no key. That is no
@@ -619,83 +591,71 @@ fn a_release_that_is_sent_twice_does_not_show_that_the_lease_had_ended() {
 /// A quorum of nodes replies that other programs have the lock. A minority still has it.
 #[test]
 fn a_lock_that_a_quorum_of_nodes_gave_to_others_is_lost() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            give_away(&[1, 2], "r0");
-            assert_eq!(
-                guard.extend(Duration::from_secs(20)).unwrap(),
-                ExtendOutcome::Lost
-            );
-            assert_eq!(guard.remaining(), Duration::ZERO);
-            for node in [1, 2] {
-                execute(node, &[b"DEL", b"r0"]);
-            }
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        give_away(&[1, 2], "r0");
+        assert_eq!(
+            guard.extend(Duration::from_secs(20)).unwrap(),
+            ExtendOutcome::Lost
+        );
+        assert_eq!(guard.remaining(), Duration::ZERO);
+        for node in [1, 2] {
+            execute(node, &[b"DEL", b"r0"]);
+        }
+    });
 }
 
 /// Before the watchdog has extended it.
 #[test]
 fn a_watched_lock_that_is_extended_by_hand_lasts_as_long() {
-    play(
-        |_| {},
-        |redlock| {
-            let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-            let guard = mutex.lock().unwrap();
-            pass(4_000);
-            let whole = Duration::from_secs(20);
-            assert_eq!(guard.extend(whole).unwrap(), ExtendOutcome::Extended);
-            assert!(guard.remaining() > Duration::from_secs(19));
-            drop(guard);
-        },
-    );
+    play_quiet(|redlock| {
+        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+        let guard = mutex.lock().unwrap();
+        pass(4_000);
+        let whole = Duration::from_secs(20);
+        assert_eq!(guard.extend(whole).unwrap(), ExtendOutcome::Extended);
+        assert!(guard.remaining() > Duration::from_secs(19));
+        drop(guard);
+    });
 }
 
 /// A writer whose entries are gone does not become a reader.
 #[test]
 fn a_writer_that_is_lost_is_not_downgraded() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.write_mutex("r0").lock().unwrap();
-            for node in [0, 1] {
-                strike(Kind::Flush { node });
-            }
-            let error = guard.downgrade().map(drop).expect_err("the lock is lost");
-            assert_eq!(error.kind(), ErrorKind::LeaseLost);
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.write_mutex("r0").lock().unwrap();
+        for node in [0, 1] {
+            strike(Kind::Flush { node });
+        }
+        let error = guard.downgrade().map(drop).expect_err("the lock is lost");
+        assert_eq!(error.kind(), ErrorKind::LeaseLost);
+    });
 }
 
 /// A thread waits for a lock of its own program, and then for a lock of another one.
 #[test]
 fn a_wait_ends_when_it_is_cancelled() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            let other = clients::open(0);
-            for client in [redlock, other] {
-                let handle = CancelHandle::new();
-                let wait = Wait::unlimited().cancelled_by(&handle);
-                let cancelled_at = with(|world| world.now) + 500 * MILLISECOND;
-                kernel::spawn(0, move || {
-                    kernel::sleep_until(cancelled_at);
-                    handle.cancel();
-                });
-                let error = client
-                    .mutex("r0")
-                    .lock_with(&wait)
-                    .map(drop)
-                    .expect_err("it is cancelled");
-                assert_eq!(error.kind(), ErrorKind::Cancelled);
-                assert!(with(|world| world.now) < cancelled_at + 50 * MILLISECOND);
-            }
-            drop(guard);
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        let other = clients::open(0);
+        for client in [redlock, other] {
+            let handle = CancelHandle::new();
+            let wait = Wait::unlimited().cancelled_by(&handle);
+            let cancelled_at = with(|world| world.now) + 500 * MILLISECOND;
+            kernel::spawn(0, move || {
+                kernel::sleep_until(cancelled_at);
+                handle.cancel();
+            });
+            let error = client
+                .mutex("r0")
+                .lock_with(&wait)
+                .map(drop)
+                .expect_err("it is cancelled");
+            assert_eq!(error.kind(), ErrorKind::Cancelled);
+            assert!(with(|world| world.now) < cancelled_at + 50 * MILLISECOND);
+        }
+        drop(guard);
+    });
 }
 
 /// Nodes that reply within the call's time may not be judged within it.
@@ -744,36 +704,30 @@ fn a_shutdown_ends_every_wait_for_a_permit() {
 
 #[test]
 fn nodes_that_reply_vote_as_far_as_is_known() {
-    play(
-        |_| {},
-        |_| {
-            let client = clients::open_client(0);
-            let mutex = Redlock::new(client.clone()).mutex("r0");
-            drop(mutex.lock().unwrap());
-            pass(100);
-            assert_eq!(client.engine().voting(), NodeSet::first(3));
-            strike(crashed(2, 20 * SECOND));
-            drop(mutex.lock().unwrap());
-            pass(100);
-            assert_eq!(client.engine().voting(), NodeSet::first(2));
-        },
-    );
+    play_quiet(|_| {
+        let client = clients::open_client(0);
+        let mutex = Redlock::new(client.clone()).mutex("r0");
+        drop(mutex.lock().unwrap());
+        pass(100);
+        assert_eq!(client.engine().voting(), NodeSet::first(3));
+        strike(crashed(2, 20 * SECOND));
+        drop(mutex.lock().unwrap());
+        pass(100);
+        assert_eq!(client.engine().voting(), NodeSet::first(2));
+    });
 }
 
 #[test]
 fn a_flush_names_the_nodes_that_have_not_run_a_release() {
-    play(
-        |_| {},
-        |redlock| {
-            let guard = redlock.mutex("r0").lock().unwrap();
-            strike(blocked(0, 2 * SECOND));
-            drop(guard);
-            let wait = |time| redlock.flush_releases(Duration::from_millis(time));
-            let error = wait(500).expect_err("a node hangs");
-            assert_eq!(error.causes().len(), 1, "{error}");
-            assert!(wait(10_000).is_ok());
-        },
-    );
+    play_quiet(|redlock| {
+        let guard = redlock.mutex("r0").lock().unwrap();
+        strike(blocked(0, 2 * SECOND));
+        drop(guard);
+        let wait = |time| redlock.flush_releases(Duration::from_millis(time));
+        let error = wait(500).expect_err("a node hangs");
+        assert_eq!(error.causes().len(), 1, "{error}");
+        assert!(wait(10_000).is_ok());
+    });
 }
 
 /// All of it is handed to TLS, and what the socket does not take is left there.
@@ -783,14 +737,5 @@ fn what_tls_holds_back_is_sent_without_a_thread_that_polls() {
         plan.has_tls = true;
         plan.window = 64;
     };
-    play(narrow, |redlock| {
-        let names = ["r1", "r2", "r3"];
-        let guards = names.map(|name| redlock.mutex(name).lock().unwrap());
-        pass(300);
-        drop(guards);
-        pass(50);
-        for name in names {
-            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
-        }
-    });
+    play(narrow, drops_guards_and_leaves_no_key);
 }

@@ -2,7 +2,7 @@
 
 use super::{
     blocked, connections, counted, crashed, execute, far, give_away, has_clients, has_key,
-    has_two_clients, keys, pass, play, strike,
+    has_two_clients, keys, pass, play, play_quiet, strike,
 };
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
@@ -77,22 +77,19 @@ fn calls(node: usize) -> String {
 /// Rule 3.5: also where a node granted the lock, which kept no entry, for no call waited there.
 #[test]
 fn a_lost_attempt_leaves_an_entry_on_each_node() {
-    play(
-        |_| {},
-        |redlock| {
-            give_away(&[1, 2], "r0");
-            kernel::spawn(0, move || {
-                let waited = redlock
-                    .mutex("r0")
-                    .fair()
-                    .lock_timeout(Duration::from_secs(1));
-                assert!(waited.unwrap().is_none());
-            });
-            pass(100);
-            assert_eq!([0, 1, 2].map(calls), [":1", ":1", ":1"]);
-            pass(2_000);
-        },
-    );
+    play_quiet(|redlock| {
+        give_away(&[1, 2], "r0");
+        kernel::spawn(0, move || {
+            let waited = redlock
+                .mutex("r0")
+                .fair()
+                .lock_timeout(Duration::from_secs(1));
+            assert!(waited.unwrap().is_none());
+        });
+        pass(100);
+        assert_eq!([0, 1, 2].map(calls), [":1", ":1", ":1"]);
+        pass(2_000);
+    });
 }
 
 /// A reader waits behind a writer that is cancelled, while another reader has the lock.
@@ -259,54 +256,47 @@ fn a_call_in_turn_waits_for_a_quorum_though_a_node_is_away() {
 /// Two slots are free, each on one node: they are asked for less and less often.
 #[test]
 fn slots_that_no_quorum_has_free_are_asked_for_ever_more_seldom() {
-    play(
-        |_| {},
-        |redlock| {
-            let token = "7".repeat(40);
-            for (node, slots) in [(0, "012"), (1, "01"), (2, "02")] {
-                for slot in slots.chars() {
-                    let key = format!("r0#{slot}");
-                    let words: [&[u8]; 5] =
-                        [b"SET", key.as_bytes(), token.as_bytes(), b"PX", b"5400"];
-                    execute(node, &words);
-                }
+    play_quiet(|redlock| {
+        let token = "7".repeat(40);
+        for (node, slots) in [(0, "012"), (1, "01"), (2, "02")] {
+            for slot in slots.chars() {
+                let key = format!("r0#{slot}");
+                let words: [&[u8]; 5] = [b"SET", key.as_bytes(), token.as_bytes(), b"PX", b"5400"];
+                execute(node, &words);
             }
-            kernel::spawn(0, move || {
-                let waited = redlock
-                    .semaphore("r0", 3)
-                    .lock_timeout(Duration::from_secs(5));
-                assert!(waited.unwrap().is_none());
-            });
-            pass(6_000);
-            let attempts = counted(ATTEMPTS_IN_VAIN);
-            assert!((5..60).contains(&attempts), "{attempts}");
-        },
-    );
+        }
+        kernel::spawn(0, move || {
+            let waited = redlock
+                .semaphore("r0", 3)
+                .lock_timeout(Duration::from_secs(5));
+            assert!(waited.unwrap().is_none());
+        });
+        pass(6_000);
+        let attempts = counted(ATTEMPTS_IN_VAIN);
+        assert!((5..60).contains(&attempts), "{attempts}");
+    });
 }
 
 /// The entry of a call that has won goes with its release, whatever the kind of the lock.
 #[test]
 fn a_lock_that_was_waited_for_leaves_no_entry() {
-    play(
-        |_| {},
-        |redlock| {
-            for number in 0..2 {
-                let other = clients::open(0);
-                let held = redlock.mutex("r0").fenced().fair().lock().unwrap();
-                kernel::spawn(0, move || {
-                    pass(300);
-                    drop(held);
-                });
-                drop(other.mutex("r0").fenced().fair().lock().unwrap());
-                pass(100);
-                assert_eq!(
-                    keys(0),
-                    ["quorumlock-fence:r0", "quorumlock-node:"],
-                    "call {number}"
-                );
-            }
-        },
-    );
+    play_quiet(|redlock| {
+        for number in 0..2 {
+            let other = clients::open(0);
+            let held = redlock.mutex("r0").fenced().fair().lock().unwrap();
+            kernel::spawn(0, move || {
+                pass(300);
+                drop(held);
+            });
+            drop(other.mutex("r0").fenced().fair().lock().unwrap());
+            pass(100);
+            assert_eq!(
+                keys(0),
+                ["quorumlock-fence:r0", "quorumlock-node:"],
+                "call {number}"
+            );
+        }
+    });
 }
 
 /// Two nodes give it one behind the call before it, and the third one, which that call has not
@@ -375,23 +365,20 @@ fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
 /// again.
 #[test]
 fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
-    play(
-        |_| {},
-        |redlock| {
-            let other = clients::open(0);
-            let held = redlock.mutex("r0").fair().lock().unwrap();
-            kernel::spawn(0, move || {
-                pass(100);
-                drop(held);
-            });
-            drop(other.mutex("r0").fair().lock().unwrap());
-            assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
-            cut(0);
-            drop(other.mutex("r1").lock().unwrap());
+    play_quiet(|redlock| {
+        let other = clients::open(0);
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        kernel::spawn(0, move || {
             pass(100);
-            assert_eq!(subscriptions(), BTreeSet::from([1, 2]));
-        },
-    );
+            drop(held);
+        });
+        drop(other.mutex("r0").fair().lock().unwrap());
+        assert_eq!(subscriptions(), BTreeSet::from([0, 1, 2]));
+        cut(0);
+        drop(other.mutex("r1").lock().unwrap());
+        pass(100);
+        assert_eq!(subscriptions(), BTreeSet::from([1, 2]));
+    });
 }
 
 /// A thread polls for a vote that does not come while another one begins to wait: a message for
