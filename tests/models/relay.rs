@@ -11,14 +11,14 @@
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no thread is
 //! named to drive when the driver leaves; a named thread that goes away, because it is decided, is
-//! not forgotten; a verdict that is stored without waking its thread; a submission that is begun
-//! before those that were queued; what was begun is not sent by the thread that leaves, drives or
-//! sleeps; a hold that the driver does not end; a round's slot used again while replies for it are
-//! under way and no comparison of generations; no `interrupt` of a poll that began before a
-//! connection was opened; releases that the wire does not take at once when no thread starts
-//! another one to drive for them; late threads that do not look for replies; a thread that polls on
-//! when one that looked has read its replies; batches that are never held; a thread that is never
-//! alone, or always.
+//! not forgotten; a verdict that is stored without waking its thread, or lost when its thread is
+//! woken to drive after that; a submission that is begun before those that were queued; what was
+//! begun is not sent by the thread that leaves, drives or sleeps; a hold that the driver does not
+//! end; a round's slot used again while replies for it are under way and no comparison of
+//! generations; no `interrupt` of a poll that began before a connection was opened; releases that
+//! the wire does not take at once when no thread starts another one to drive for them; late threads
+//! that do not look for replies; a thread that polls on when one that looked has read its replies;
+//! batches that are never held; a thread that is never alone, or always.
 
 #![allow(
     missing_docs,

@@ -89,7 +89,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     return self.leave(state);
                 }
                 Some(due) if now < due => {
-                    state.hand_over(&self.submissions);
+                    if let Some(cell) = state.hand_over(&self.submissions) {
+                        cell.wake(None);
+                    }
                     state.helper = Helper::Asleep;
                     let slept = self
                         .helper_signal

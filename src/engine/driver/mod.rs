@@ -196,6 +196,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 return verdict;
             }
             // Named the next driver, or the thread that has the duty is late.
+            std::thread::yield_now();
             let mut state = lock(&self.state);
             state.read_clock();
             state.driving.forget_named(cell.slot);
@@ -375,9 +376,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Leaves the mutex: nothing stays unsent, and a thread drives if one has to.
     fn leave(&self, mut state: Guard<'_, R>) {
-        state.hand_over(&self.submissions);
-        if self.needs_helper(&mut state) {
-            drop(state);
+        let named = state.hand_over(&self.submissions);
+        let needs_helper = self.needs_helper(&mut state);
+        drop(state);
+        if let Some(cell) = named {
+            cell.wake(None);
+        }
+        if needs_helper {
             self.start_helper();
         }
     }

@@ -207,8 +207,13 @@ impl<R: Reactor> State<R> {
 
     /// The thread leaves: sends what was begun, and calls another one to drive, if one has to and
     /// none does. That is the first one that waits in the queue, which then begins what was
-    /// submitted until then, or one whose submission is in flight.
-    pub(super) fn hand_over(&mut self, submissions: &Mutex<Submissions<R>>) {
+    /// submitted until then, or one whose submission is in flight. Returns what it sleeps on, for
+    /// the caller to wake it when the mutex is free.
+    #[must_use]
+    pub(super) fn hand_over(
+        &mut self,
+        submissions: &Mutex<Submissions<R>>,
+    ) -> Option<Arc<WaitCell<R::Verdict>>> {
         let mut next = None;
         if self.batch.is_held() && self.driving.leaves_hold() {
             if self.driving.is_absent() {
@@ -220,16 +225,19 @@ impl<R: Reactor> State<R> {
             }
         }
         self.flush();
-        if self.driving.is_absent()
-            && let Some(cell) = next.or_else(|| self.sleepers.next_driver())
-        {
+        let named = if self.driving.is_absent() {
+            next.or_else(|| self.sleepers.next_driver())
+        } else {
+            None
+        };
+        if let Some(cell) = &named {
             self.driving.name(cell.slot);
-            cell.wake(None);
         }
         // What threads wait for that poll without driving may be decided. Others that poll may
         // swallow that, so each thread that leaves does it again.
         if self.driving.has_deposed() {
             self.reactor.end_polls();
         }
+        named
     }
 }

@@ -205,8 +205,9 @@ fn a_thread_that_leaves_names_the_first_in_the_queue_or_one_that_takes_a_verdict
     let (first, named) = awaited(1);
     lock(&submissions).list = vec![Submitted::Posted(0), first, awaited(2).0];
     state.sleep(3, true);
-    state.hand_over(&submissions);
+    let next = state.hand_over(&submissions).unwrap();
     assert!(state.reactor.begun.is_empty() && state.batch.is_held());
+    assert_eq!(next.slot, named.slot);
     state.driving.forget_named(named.slot);
     assert!(state.driving.is_absent(), "it was named");
 
@@ -214,7 +215,8 @@ fn a_thread_that_leaves_names_the_first_in_the_queue_or_one_that_takes_a_verdict
     let [takes_none, takes_one] = [false, true].map(|takes| state.sleep(3, takes));
     state.sleep(4, false);
     lock(&submissions).list.push(Submitted::Posted(0));
-    state.hand_over(&submissions);
+    let next = state.hand_over(&submissions).unwrap();
+    assert_eq!(next.slot, takes_one.slot);
     assert_eq!(state.reactor.begun, [0], "no thread waits for it");
     assert!(!state.batch.is_held() && state.reactor.flushes == 1);
     state.driving.forget_named(takes_none.slot);
@@ -229,12 +231,12 @@ fn a_thread_that_leaves_a_driver_behind_names_none_and_leaves_it_the_hold_it_end
         let (mut state, submissions) = held();
         state.sleep(1, true);
         state.driving.begin_poll(ends_hold);
-        state.hand_over(&submissions);
+        assert!(state.hand_over(&submissions).is_none());
         assert!(state.driving.poll().is_some());
         assert_eq!(state.batch.is_held(), ends_hold);
         assert_eq!(state.reactor.ended_polls, 0);
         state.driving.depose();
-        state.hand_over(&submissions);
+        assert!(state.hand_over(&submissions).is_some());
         assert_eq!(state.reactor.ended_polls, 1, "it may swallow a reply");
     }
 }

@@ -30,9 +30,13 @@ impl<V> WaitCell<V> {
         })
     }
 
-    /// Wakes the thread: with its verdict, or to look for itself.
+    /// Wakes the thread: with its verdict, or to look for itself unless it has one by now.
     pub(super) fn wake(&self, verdict: Option<V>) {
-        *lock(&self.woken) = Some(verdict);
+        let mut woken = lock(&self.woken);
+        if verdict.is_some() || woken.is_none() {
+            *woken = Some(verdict);
+        }
+        drop(woken);
         self.signal.notify_one();
     }
 
@@ -46,5 +50,20 @@ impl<V> WaitCell<V> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         woken.take().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that is named to drive is woken when the mutex is free: it may be decided by then.
+    #[test]
+    fn a_verdict_stays_when_its_thread_is_woken_to_look() {
+        let cell = WaitCell::new();
+        cell.wake(None);
+        cell.wake(Some(1));
+        cell.wake(None);
+        assert_eq!(cell.wait(Duration::ZERO), Some(1));
     }
 }
