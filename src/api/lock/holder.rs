@@ -25,7 +25,7 @@ impl Holder {
     pub(in crate::api) fn of(lock: &Lock) -> Result<Option<Holder>> {
         let client = &lock.client;
         client.check_process()?;
-        lock.check_name()?;
+        lock.check()?;
         let result = client
             .engine()
             .inspect(lock.key().title(), lock.kind.is_fenced());

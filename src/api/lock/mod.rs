@@ -47,6 +47,8 @@ pub(crate) struct Lock {
     permits: Option<PermitSlots>,
     /// For a read-write lock: the leases to read that threads of the client share.
     reads: Option<Arc<SharedLocks>>,
+    /// Why its name cannot be that of a lock, if so.
+    refusal: Option<Arc<str>>,
     is_fair: bool,
     is_reentrant: bool,
     pub(super) ttl: Duration,
@@ -107,6 +109,7 @@ impl Lock {
             kind,
             permits: None,
             reads: None,
+            refusal: refusal(client, &key, kind).map(Arc::from),
             is_fair: false,
             is_reentrant: false,
             ttl: client.settings().ttl,
@@ -177,7 +180,7 @@ impl Lock {
     /// Checks the name and the settings, and starts the thread of the watchdog if there is to be
     /// one.
     fn prepare(&self) -> Result<Ttl> {
-        self.check_name()?;
+        self.check()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
         if self.min_hold > self.client.settings().max_ttl {
             let [time, longest] = [self.min_hold, self.client.settings().max_ttl].map(Human);
@@ -194,26 +197,14 @@ impl Lock {
         Ok(ttl)
     }
 
-    fn check_name(&self) -> Result<()> {
-        let keys = self.key().each();
-        let refusal = if keys.is_empty() || keys.len() > MOST_KEYS {
-            format!(
-                "a set of {} resources; it must have 1 to {MOST_KEYS}",
-                keys.len()
-            )
-        } else if let Some(name) = self
-            .names()
-            .find(|name| name.is_empty() || name.len() > MAX_NAME)
-        {
-            format!(
-                "a resource name of {} bytes; it must have 1 to {MAX_NAME}",
-                name.len()
-            )
-        } else if let Some(permits) = self
+    fn check(&self) -> Result<()> {
+        let unusable = self
             .permits
             .as_ref()
-            .filter(|permits| !permits.are_usable())
-        {
+            .filter(|permits| !permits.are_usable());
+        let refusal = if let Some(refusal) = &self.refusal {
+            refusal.as_ref().to_owned()
+        } else if let Some(permits) = unusable {
             format!(
                 "a semaphore of {} permits; it must have 1 to {MOST_PERMITS}",
                 permits.count()
@@ -222,10 +213,6 @@ impl Lock {
             "a fair lock needs release notifications, which this client does without: remove \
              release_notifications(false)"
                 .to_owned()
-        } else if let Some((beginning, what)) = self.reserved_beginning() {
-            format!(
-                "a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s"
-            )
         } else {
             return Ok(());
         };
@@ -253,14 +240,30 @@ impl Lock {
             HoldSpan::begin(key, kind, || self.client.resource(key.title()), link)
         }
     }
+}
 
-    /// The beginning of a name whose key would belong to another kind, and what such keys are.
-    fn reserved_beginning(&self) -> Option<(&'static str, &'static str)> {
-        let marker = kinds::keys(self.kind).marker;
-        self.key()
-            .each()
-            .iter()
-            .find_map(|key| key_space::reserved(&key[marker.len()..]))
+/// Why a lock of this kind cannot have this key, if so.
+fn refusal(client: &Client, key: &LockKey, kind: Kind) -> Option<String> {
+    let marker = kinds::keys(kind).marker;
+    let keys = key.each();
+    let is_long = |name: &&str| name.is_empty() || name.len() > MAX_NAME;
+    let reserved = |key: &Arc<str>| key_space::reserved(&key[marker.len()..]);
+    if keys.is_empty() || keys.len() > MOST_KEYS {
+        Some(format!(
+            "a set of {} resources; it must have 1 to {MOST_KEYS}",
+            keys.len()
+        ))
+    } else if let Some(name) = client.resources(key).find(is_long) {
+        Some(format!(
+            "a resource name of {} bytes; it must have 1 to {MAX_NAME}",
+            name.len()
+        ))
+    } else {
+        keys.iter().find_map(reserved).map(|(beginning, what)| {
+            format!(
+                "a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s"
+            )
+        })
     }
 }
 
