@@ -57,7 +57,7 @@ impl Floor {
         release::write(
             &mut release,
             resource,
-            &token(owner).value(),
+            &token(owner).digits(),
             Some((resource, &owner.to_string())),
         );
         Floor::with(addresses, take, release)
@@ -233,7 +233,7 @@ pub(crate) fn requests(resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
     let mut take = Vec::new();
     let mut release = Vec::new();
     plain::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
-    release::write(&mut release, resource, &token(owner).value(), None);
+    release::write(&mut release, resource, &token(owner).digits(), None);
     (take, release)
 }
 

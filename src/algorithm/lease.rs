@@ -15,7 +15,6 @@ use super::label::HolderLabel;
 use super::time::LeaseTime;
 use std::fmt;
 use std::num::NonZeroU64;
-use std::ops::Deref;
 use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
@@ -175,22 +174,6 @@ impl OwnerToken {
             .fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// The value that signs the key: the digits, and behind a space the label, if there is one.
-    pub fn value(&self) -> OwnerValue {
-        let mut value = OwnerValue {
-            bytes: [0; OwnerValue::LONGEST],
-            length: OwnerToken::LENGTH,
-        };
-        value.bytes[..OwnerToken::LENGTH].copy_from_slice(&self.digits());
-        let label = self.label.as_bytes();
-        if !label.is_empty() {
-            value.bytes[OwnerToken::LENGTH] = b' ';
-            value.bytes[OwnerToken::LENGTH + 1..][..label.len()].copy_from_slice(label);
-            value.length += 1 + label.len();
-        }
-        value
-    }
-
     /// The token's digits.
     pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
         const PAIRS: [[u8; 2]; 256] = {
@@ -223,24 +206,6 @@ impl OwnerToken {
             *byte = value(pair[0])? << 4 | value(pair[1])?;
         }
         Some(OwnerToken::from_entropy(entropy))
-    }
-}
-
-/// The value of the key of a plain lock, as [`OwnerToken::value`] writes it.
-pub struct OwnerValue {
-    bytes: [u8; OwnerValue::LONGEST],
-    length: usize,
-}
-
-impl OwnerValue {
-    const LONGEST: usize = OwnerToken::LENGTH + 1 + HolderLabel::LONGEST;
-}
-
-impl Deref for OwnerValue {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.length]
     }
 }
 
@@ -320,16 +285,8 @@ mod tests {
         let token = OwnerToken::from_entropy(entropy);
         assert_eq!(&token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");
-        assert_eq!(*token.value(), token.digits());
         let labelled = token.labelled(HolderLabel::new(b"host7").unwrap());
-        assert_eq!(
-            &*labelled.value(),
-            b"a70000000000000000000000000000000000000f host7"
-        );
-        let longest = "~".repeat(HolderLabel::LONGEST);
-        let longest = OwnerToken::from_entropy(entropy)
-            .labelled(HolderLabel::new(longest.as_bytes()).unwrap());
-        assert_eq!(longest.value().len(), 40 + 1 + 64);
+        assert_eq!(labelled.label().as_str(), Some("host7"));
         assert_eq!(format!("{labelled:?}"), "OwnerToken(…)");
     }
 

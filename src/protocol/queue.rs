@@ -38,12 +38,11 @@ pub(super) fn ask(
     operation: &Operation,
 ) {
     let wire = kinds::wire(operation.kind);
-    let value = token.value();
-    let value = Word::Text(if wire.has_label {
-        &value
+    let value = if wire.has_label {
+        Word::Value(token)
     } else {
-        &value[..OwnerToken::LENGTH]
-    });
+        Word::Token(token)
+    };
     let mut words = Words::new();
     let (member, head);
     match operation.verb {

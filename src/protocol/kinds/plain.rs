@@ -78,7 +78,7 @@ pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u6
     // What is the same each time is not encoded each time.
     out.extend_from_slice(b"*6\r\n$3\r\nSET\r\n");
     resp::push(out, key);
-    resp::push(out, &token.value());
+    push_value(out, token);
     out.extend_from_slice(b"$2\r\nNX\r\n$2\r\nPX\r\n");
     resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
 }
@@ -100,12 +100,21 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
 
 /// Lets the key live for `ttl_millis` from now on if it is ours.
 pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
-    let mut digits = [0; 20];
-    let ttl = resp::decimal(ttl_millis, &mut digits);
-    resp::encode(
-        out,
-        &[b"EVAL", EXTEND.as_bytes(), b"1", key, &token.value(), ttl],
-    );
+    resp::begin(out, 6);
+    for word in [b"EVAL", EXTEND.as_bytes(), b"1", key] {
+        resp::push(out, word);
+    }
+    push_value(out, token);
+    resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
+}
+
+/// Appends the value that signs the key: the token's digits, and behind a space the label, if there
+/// is one.
+pub(in crate::protocol) fn push_value(out: &mut Vec<u8>, token: &OwnerToken) {
+    match token.label().as_bytes() {
+        [] => resp::push(out, &token.digits()),
+        label => resp::push_joined(out, &[&token.digits(), b" ", label]),
+    }
 }
 
 fn meaning(

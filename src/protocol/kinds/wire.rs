@@ -1,7 +1,9 @@
 //! What is particular to a kind of lock on the wire, as data: each kind has one [`Wire`].
 
 use super::key_kind::KeyKind;
+use super::plain;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::OwnerToken;
 use crate::fault::protocol_error::ProtocolError;
 use crate::protocol::form::Answer;
 use crate::protocol::operation::Operation;
@@ -67,6 +69,10 @@ const MOST_WORDS: usize = 12;
 pub(in crate::protocol) enum Word<'w> {
     Text(&'w [u8]),
     Number(u64),
+    /// The token's digits.
+    Token(&'w OwnerToken),
+    /// The same, with the label if there is one.
+    Value(&'w OwnerToken),
 }
 
 /// The words of one request, behind the key.
@@ -105,6 +111,8 @@ impl Word<'_> {
         match self {
             Word::Text(text) => resp::push(out, text),
             Word::Number(number) => resp::push(out, resp::decimal(number, &mut [0; 20])),
+            Word::Token(token) => resp::push(out, &token.digits()),
+            Word::Value(token) => plain::push_value(out, token),
         }
     }
 }

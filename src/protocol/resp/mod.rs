@@ -42,8 +42,14 @@ pub(super) fn begin(out: &mut Vec<u8>, arguments: usize) {
 /// Appends one argument.
 #[inline]
 pub(super) fn push(out: &mut Vec<u8>, argument: &[u8]) {
-    push_header(out, b'$', argument.len());
-    out.extend_from_slice(argument);
+    push_joined(out, &[argument]);
+}
+
+/// Appends one argument that these parts make up.
+#[inline]
+pub(super) fn push_joined(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    push_header(out, b'$', parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
     out.extend_from_slice(b"\r\n");
 }
 
