@@ -35,7 +35,8 @@ impl Default for Histogram {
 impl Histogram {
     /// Counts a time.
     pub fn record(&mut self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let whole = time.as_secs().saturating_mul(1_000_000);
+        let micros = whole.saturating_add(time.subsec_micros().into());
         self.counts[bucket_of(micros)] += 1;
         self.sum_micros = self.sum_micros.saturating_add(micros);
         self.longest = self.longest.max(time);

@@ -58,16 +58,16 @@ impl Budget {
 
 /// Columns: kind, nodes, instructions, polls, reads, clock reads, entropy, allocations, files.
 const BUDGETS: [Budget; 10] = [
-    Budget::new("plain", 1, [14_500.0, 2.5, 2.5, 13.0, 1.0, 0.0, 82.0]),
-    Budget::new("plain", 5, [27_500.0, 5.5, 11.0, 13.0, 1.0, 0.0, 92.0]),
-    Budget::new("fenced", 1, [18_700.0, 2.5, 2.5, 13.0, 1.0, 1.0, 91.0]),
-    Budget::new("fenced", 5, [43_500.0, 5.5, 13.0, 13.0, 1.0, 2.0, 102.0]),
-    Budget::new("write", 1, [25_000.0, 2.5, 2.5, 20.0, 2.0, 9.0, 98.0]),
-    Budget::new("write", 5, [43_500.0, 5.5, 13.0, 20.0, 2.0, 9.0, 107.0]),
-    Budget::new("read", 1, [26_500.0, 2.5, 2.5, 21.0, 2.0, 10.0, 99.0]),
-    Budget::new("read", 5, [44_500.0, 5.5, 13.0, 21.0, 2.0, 11.0, 110.0]),
-    Budget::new("set", 1, [18_800.0, 2.5, 2.5, 13.0, 1.0, 0.0, 91.0]),
-    Budget::new("set", 5, [42_000.0, 5.5, 13.0, 13.0, 1.0, 0.0, 100.0]),
+    Budget::new("plain", 1, [14_000.0, 2.5, 2.5, 11.0, 1.0, 0.0, 82.0]),
+    Budget::new("plain", 5, [27_000.0, 5.5, 11.0, 11.0, 1.0, 0.0, 92.0]),
+    Budget::new("fenced", 1, [18_200.0, 2.5, 2.5, 11.0, 1.0, 1.0, 91.0]),
+    Budget::new("fenced", 5, [43_000.0, 5.5, 13.0, 11.0, 1.0, 2.0, 102.0]),
+    Budget::new("write", 1, [24_500.0, 2.5, 2.5, 18.0, 2.0, 9.0, 98.0]),
+    Budget::new("write", 5, [43_000.0, 5.5, 13.0, 18.0, 2.0, 9.0, 107.0]),
+    Budget::new("read", 1, [26_000.0, 2.5, 2.5, 19.0, 2.0, 10.0, 99.0]),
+    Budget::new("read", 5, [44_000.0, 5.5, 13.0, 19.0, 2.0, 11.0, 110.0]),
+    Budget::new("set", 1, [18_300.0, 2.5, 2.5, 11.0, 1.0, 0.0, 91.0]),
+    Budget::new("set", 5, [41_500.0, 5.5, 13.0, 11.0, 1.0, 0.0, 100.0]),
 ];
 
 /// Instructions, system calls, allocations and files, each with a bound that it must not exceed.

@@ -21,7 +21,7 @@
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
 //! 1. While a thread sleeps undecided, there is a driver, a thread that was named the next one and
-//!    is awake, or one on its way to the mutex.
+//!    is awake or is being woken, or one on its way to the mutex.
 //! 2. A verdict is stored before its thread is woken, in the cell where the thread looks.
 //! 3. A thread sleeps no longer than to its own deadline, whichever thread drives and however long.
 //!    A submission that was not begun within [`PATIENCE`] is begun by its own thread. A thread that
