@@ -4,15 +4,20 @@
 //! goes behind the others of its hundred: below 100 are answers, from 100 failures for a reason
 //! outside the call, from 200 calls that make no sense.
 
-/// `quorumlock_result`, and what each means.
+/// `quorumlock_result`: of each its number, whether a retry cannot help until something is changed,
+/// as far as the code alone shows that, and what it means.
 macro_rules! codes {
-    ($($code:ident = $number:literal, $text:literal;)*) => {
+    ($($code:ident = $number:literal, $is_permanent:literal, $text:literal;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(C)]
         pub(super) enum Code { $($code = $number),* }
 
         impl Code {
             pub(super) const ALL: &[Code] = &[$(Code::$code),*];
+
+            pub(super) fn is_permanent(self) -> bool {
+                match self { $(Code::$code => $is_permanent),* }
+            }
 
             pub(super) fn text(self) -> &'static str {
                 match self { $(Code::$code => $text),* }
@@ -22,30 +27,30 @@ macro_rules! codes {
 }
 
 codes! {
-    Ok = 0, "done";
-    Held = 1, "held by another client";
-    Expired = 2, "released too late";
-    Lost = 3, "lost";
-    NotHeld = 4, "the guard holds no lock any more";
-    StillHeld = 5, "a level has ended, and the lock is still held";
-    Config = 100, "a setting, name or time that cannot be used";
-    Unavailable = 101, "too few nodes answered";
-    LeaseLost = 102, "the lease has ended";
-    Cancelled = 103, "cancelled";
-    Entropy = 104, "no random bytes";
-    Forked = 105, "created before a fork, belongs to the parent process";
-    ExtensionFailed = 106, "not extended, and still held";
-    LeaseTooShort = 107, "the lease is too short";
-    ShutDown = 108, "the client is shut down";
-    ShutdownIncomplete = 109, "the shutdown is incomplete";
-    NullPointer = 200, "NULL where something must stand";
-    NotUtf8 = 201, "a text that is not UTF-8";
-    TooLong = 202, "a text of more than 1 MiB";
-    Busy = 203, "a guard that this thread is at work on, or an owner that another thread is";
-    Consumed = 204, "a lease that was attached or made into text before";
-    Unsupported = 205, "not on this system, or not in this build";
-    InvalidArgument = 206, "a number that stands for nothing";
-    Panic = 300, "a bug in quorumlock";
+    Ok = 0, false, "done";
+    Held = 1, false, "held by another client";
+    Expired = 2, false, "released too late";
+    Lost = 3, false, "lost";
+    NotHeld = 4, false, "the guard holds no lock any more";
+    StillHeld = 5, false, "a level has ended, and the lock is still held";
+    Config = 100, true, "a setting, name or time that cannot be used";
+    Unavailable = 101, false, "too few nodes answered";
+    LeaseLost = 102, true, "the lease has ended";
+    Cancelled = 103, false, "cancelled";
+    Entropy = 104, false, "no random bytes";
+    Forked = 105, true, "created before a fork, belongs to the parent process";
+    ExtensionFailed = 106, false, "not extended, and still held";
+    LeaseTooShort = 107, false, "the lease is too short";
+    ShutDown = 108, true, "the client is shut down";
+    ShutdownIncomplete = 109, false, "the shutdown is incomplete";
+    NullPointer = 200, true, "NULL where something must stand";
+    NotUtf8 = 201, true, "a text that is not UTF-8";
+    TooLong = 202, true, "a text of more than 1 MiB";
+    Busy = 203, false, "a guard that this thread is at work on, or an owner that another thread is";
+    Consumed = 204, true, "a lease that was attached or made into text before";
+    Unsupported = 205, true, "not on this system, or not in this build";
+    InvalidArgument = 206, true, "a number that stands for nothing";
+    Panic = 300, true, "a bug in quorumlock";
 }
 
 impl Code {

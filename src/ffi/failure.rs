@@ -23,7 +23,7 @@ impl Failure {
             code,
             message: message.into(),
             faults: Vec::new(),
-            is_permanent: is_permanent(code),
+            is_permanent: code.is_permanent(),
         }
     }
 
@@ -35,38 +35,6 @@ impl Failure {
     /// A failure that its code describes completely.
     pub(super) fn plain(code: Code) -> Failure {
         Failure::new(code, code.text())
-    }
-}
-
-/// Whether a retry cannot help until something is changed, as far as the code alone shows that.
-fn is_permanent(code: Code) -> bool {
-    match code {
-        Code::Config
-        | Code::Consumed
-        | Code::Forked
-        | Code::InvalidArgument
-        | Code::LeaseLost
-        | Code::NotUtf8
-        | Code::NullPointer
-        | Code::Panic
-        | Code::ShutDown
-        | Code::TooLong
-        | Code::Unsupported => true,
-        // An answer is no failure.
-        Code::Expired
-        | Code::Held
-        | Code::Lost
-        | Code::NotHeld
-        | Code::Ok
-        | Code::StillHeld
-        // The other call ends.
-        | Code::Busy
-        | Code::Cancelled
-        | Code::Entropy
-        | Code::ExtensionFailed
-        | Code::LeaseTooShort
-        | Code::ShutdownIncomplete
-        | Code::Unavailable => false,
     }
 }
 
