@@ -8,11 +8,14 @@
 use super::cancellation::CancellationDisabled;
 use super::code::Code;
 use super::failure::{Failure, Result};
-use super::handle::{Output, Pointer};
+use super::handle::{Output, new_handle};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null;
 
 /// Functions that return a [`Code`], and write an error object if `error` is their last parameter.
-/// One with `new` writes the handle of what its block makes.
+/// One with `new` writes the handle of what its block makes. `&handle: Content` is a handle and
+/// `*text[length]` a text, of which none may be NULL.
 macro_rules! calls {
     () => {};
     (
@@ -21,14 +24,14 @@ macro_rules! calls {
         ) $body:block
         $($others:tt)*
     ) => {
-        $crate::ffi::boundary::calls! {
+        super::boundary::calls! {
             fn $name(
-                $($parameter: $type,)* $made: $crate::ffi::handle::Output<*const $content>
+                $($parameter: $type,)* $made: super::handle::Output<*const $content>
                 $(; $error)?
             ) {
                 let made = $made.required(stringify!($made))?;
                 made.write_handle($body);
-                Ok($crate::ffi::code::Code::Ok)
+                Ok(super::code::Code::Ok)
             }
             $($others)*
         }
@@ -37,18 +40,47 @@ macro_rules! calls {
         #[unsafe(no_mangle)]
         extern "C" fn $name(
             $($parameter: $type,)*
-            error: $crate::ffi::handle::Output<*const $crate::ffi::failure::Failure>,
-        ) -> $crate::ffi::code::Code {
-            $crate::ffi::boundary::call_with_error(error, || $body)
+            error: super::handle::Output<*const super::failure::Failure>,
+        ) -> super::code::Code {
+            super::boundary::call_with_error(error, || $body)
         }
-        $crate::ffi::boundary::calls! { $($others)* }
+        super::boundary::calls! { $($others)* }
     };
     (fn $name:ident($($parameter:ident: $type:ty),*) $body:block $($others:tt)*) => {
         #[unsafe(no_mangle)]
-        extern "C" fn $name($($parameter: $type),*) -> $crate::ffi::code::Code {
-            $crate::ffi::boundary::call(|| $body)
+        extern "C" fn $name($($parameter: $type),*) -> super::code::Code {
+            super::boundary::call(|| $body)
         }
-        $crate::ffi::boundary::calls! { $($others)* }
+        super::boundary::calls! { $($others)* }
+    };
+    (
+        fn $name:ident(
+            $(
+                $(&$handle:ident: $content:ident)?
+                $(*$text:ident[$length:ident])?
+                $($parameter:ident: $type:ty)?
+            ),*
+            $(; $($results:tt)*)?
+        ) $body:block
+        $($others:tt)*
+    ) => {
+        super::boundary::calls! {
+            fn $name(
+                $(
+                    $($handle: super::handle::Borrowed<$content>)?
+                    $($text: super::text::Bytes, $length: usize)?
+                    $($parameter: $type)?
+                ),*
+                $(; $($results)*)?
+            ) {
+                $(
+                    $(let $handle = $handle.required(stringify!($handle))?;)?
+                    $(let $text = $text.text($length, stringify!($text))?;)?
+                )*
+                $body
+            }
+            $($others)*
+        }
     };
 }
 
@@ -59,7 +91,7 @@ macro_rules! parts {
     )*) => {$(
         #[unsafe(no_mangle)]
         extern "C" fn $name(pointer: $pointer $(, $parameter: $type)*) -> $part {
-            $crate::ffi::boundary::part(&pointer, $read)
+            super::boundary::part(|| pointer.optional(), $read)
         }
     )*};
 }
@@ -68,8 +100,8 @@ macro_rules! parts {
 macro_rules! frees {
     ($($name:ident($content:ty);)*) => {$(
         #[unsafe(no_mangle)]
-        extern "C" fn $name(handle: $crate::ffi::handle::Returned<$content>) {
-            $crate::ffi::boundary::call_or((), || handle.take().map(drop));
+        extern "C" fn $name(handle: super::handle::Returned<$content>) {
+            super::boundary::call_or((), || handle.take().map(drop));
         }
     )*};
 }
@@ -105,11 +137,17 @@ pub(super) fn call_or<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
     caught(body).flatten().unwrap_or(otherwise)
 }
 
+/// Runs a function that makes what a new handle leads to; NULL if it cannot.
+pub(super) fn new_or_null<T: Send + Sync + 'static>(body: impl FnOnce() -> Option<T>) -> *const T {
+    call_or(null(), || body().map(new_handle))
+}
+
 /// Reads a part of what a pointer leads to.
-pub(super) fn part<P: Pointer, R: Default>(pointer: &P, read: impl FnOnce(&P::Content) -> R) -> R {
-    call_or(R::default(), || {
-        pointer.content().map(|content| read(&content))
-    })
+pub(super) fn part<P: Deref, R: Default>(
+    pointer: impl FnOnce() -> Option<P>,
+    read: impl FnOnce(&P::Target) -> R,
+) -> R {
+    call_or(R::default(), || pointer().map(|content| read(&content)))
 }
 
 fn run(body: impl FnOnce() -> Result<Code>) -> Result<Code> {
@@ -134,7 +172,7 @@ fn caught<R>(body: impl FnOnce() -> R) -> Option<R> {
 mod tests {
     use super::*;
     use crate::ffi::handle::Returned;
-    use std::ptr::{null, null_mut};
+    use std::ptr::null_mut;
     use std::sync::Arc;
 
     fn taken_back(error: *const Failure) -> Failure {

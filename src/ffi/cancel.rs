@@ -1,20 +1,17 @@
 //! Ending waits from another thread.
 
-use super::boundary::{call_or, calls, frees, parts};
+use super::boundary::{calls, frees, new_or_null, parts};
 use super::code::Code;
-use super::handle::{Borrowed, new_handle};
+use super::handle::Borrowed;
 use crate::CancelHandle;
 use std::ffi::c_int;
-use std::ptr::null;
 
 /// `quorumlock_cancel_handle`.
 pub(super) struct CancelObject(pub(super) CancelHandle);
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_cancel_handle_new() -> *const CancelObject {
-    call_or(null(), || {
-        Some(new_handle(CancelObject(CancelHandle::new())))
-    })
+    new_or_null(|| Some(CancelObject(CancelHandle::new())))
 }
 
 frees! { quorumlock_cancel_handle_free(CancelObject); }
@@ -24,8 +21,8 @@ parts! { Borrowed<CancelObject>:
 }
 
 calls! {
-    fn quorumlock_cancel_handle_cancel(cancel: Borrowed<CancelObject>) {
-        cancel.required("cancel")?.0.cancel();
+    fn quorumlock_cancel_handle_cancel(&cancel: CancelObject) {
+        cancel.0.cancel();
         Ok(Code::Ok)
     }
 }

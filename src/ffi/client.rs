@@ -6,7 +6,6 @@ use super::config::ConfigHandle;
 use super::failure::Failure;
 use super::fault::FaultObject;
 use super::guard::GuardHandle;
-use super::handle::Borrowed;
 use super::lease::LeaseHandle;
 use super::no_unload::no_unload;
 use crate::{Redlock, ShutdownOutcome};
@@ -20,28 +19,20 @@ pub(super) struct ClientHandle {
 frees! { quorumlock_client_free(ClientHandle); }
 
 calls! {
-    fn quorumlock_client_new(
-        config: Borrowed<ConfigHandle>;
-        new client: ClientHandle;
-        error
-    ) {
+    fn quorumlock_client_new(&config: ConfigHandle; new client: ClientHandle; error) {
         no_unload();
-        let redlock = config.required("config")?.builder()?.build()?;
+        let redlock = config.builder()?.build()?;
         ClientHandle { redlock }
     }
 
-    fn quorumlock_client_flush_releases(
-        client: Borrowed<ClientHandle>,
-        timeout_ms: u64;
-        error
-    ) {
-        let redlock = &client.required("client")?.redlock;
+    fn quorumlock_client_flush_releases(&client: ClientHandle, timeout_ms: u64; error) {
+        let redlock = &client.redlock;
         redlock.flush_releases(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
     }
 
-    fn quorumlock_client_shutdown(client: Borrowed<ClientHandle>, timeout_ms: u64; error) {
-        let redlock = &client.required("client")?.redlock;
+    fn quorumlock_client_shutdown(&client: ClientHandle, timeout_ms: u64; error) {
+        let redlock = &client.redlock;
         let outcome = redlock.shutdown(Duration::from_millis(timeout_ms))?;
         let message = outcome.to_string();
         match outcome {
@@ -54,13 +45,11 @@ calls! {
     }
 
     fn quorumlock_client_attach(
-        client: Borrowed<ClientHandle>,
-        lease: Borrowed<LeaseHandle>;
+        &client: ClientHandle,
+        &lease: LeaseHandle;
         new guard: GuardHandle;
         error
     ) {
-        let client = client.required("client")?;
-        let lease = lease.required("lease")?;
         GuardHandle::new(client.redlock.attach(lease.take()?)?)?
     }
 }

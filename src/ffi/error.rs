@@ -21,11 +21,11 @@ parts! { Borrowed<Failure>:
 parts! { View<FaultObject>:
     quorumlock_fault_address() -> Str = |fault| Str::of(fault.fault.address());
     quorumlock_fault_phase() -> c_int = |fault| fault.fault.phase() as c_int;
-    quorumlock_fault_cause() -> c_int = |fault| fault.cause();
+    quorumlock_fault_cause() -> c_int = FaultObject::cause;
     quorumlock_fault_message() -> Str = |fault| Str::of(&fault.message);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_fault_number(fault: View<FaultObject>) -> i64 {
-    call_or(-1, || Some(fault.get()?.number()))
+    call_or(-1, || Some(fault.optional()?.number()))
 }

@@ -15,7 +15,6 @@
 
 use super::boundary::{calls, frees, parts};
 use super::code::Code;
-use super::event_fd::EventFd;
 use super::failure::{Failure, Result};
 use super::fault::FaultObject;
 use super::fork_safe_mutex::ForkSafeMutex;
@@ -26,7 +25,9 @@ use super::times::millis;
 use crate::kind::Any;
 use crate::os::sync::{Condvar, MutexGuard};
 use crate::os::thread_number::ThreadNumber;
+use crate::os::waker::Waker;
 use crate::{ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -63,19 +64,14 @@ struct GuardInUse<'g> {
 
 impl GuardHandle {
     pub(super) fn new(held: Held) -> Result<GuardHandle> {
-        let name = held.name().into();
-        let fence = held.fence().map_or(0, u64::from);
-        let slot = held.slot_number() as u64;
-        let state = ForkSafeMutex::new(GuardState {
-            in_use_by: None,
-            held: Some(Arc::new(held)),
-        })?;
-        let fence = AtomicU64::new(fence);
         Ok(GuardHandle {
-            name,
-            fence,
-            slot,
-            state,
+            name: held.name().into(),
+            fence: AtomicU64::new(held.fence().map_or(0, u64::from)),
+            slot: held.slot_number() as u64,
+            state: ForkSafeMutex::new(GuardState {
+                in_use_by: None,
+                held: Some(Arc::new(held)),
+            })?,
             left: Condvar::new(),
             event_fd: OnceLock::new(),
         })
@@ -83,27 +79,18 @@ impl GuardHandle {
 
     /// Does something with what holds the lock, while no other thread does.
     pub(super) fn with<R>(&self, act: impl FnOnce(&Held) -> Result<R>) -> Result<R> {
-        let mut state = self.at_rest()?;
-        let held = state
-            .held
-            .clone()
-            .ok_or_else(|| Failure::plain(Code::NotHeld))?;
-        state.in_use_by = Some(ThreadNumber::current());
-        drop(state);
+        let state = self.at_rest()?;
+        let held = state.held.clone().ok_or_else(not_held)?;
         // Dropped in this order: the state has the only handle when another thread uses it.
-        let used = (
-            held,
-            GuardInUse {
-                guard: self,
-                held: None,
-            },
-        );
+        let used = (held, self.in_use(state));
         act(&used.0)
     }
 
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
-        let (held, mut in_use) = self.take_out()?;
+        let mut state = self.at_rest()?;
+        let held = state.take()?;
+        let mut in_use = self.in_use(state);
         if !held.is_writer() {
             in_use.held = Some(held);
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
@@ -120,29 +107,16 @@ impl GuardHandle {
 
     /// Takes out what holds the lock, for good.
     fn take(&self) -> Result<Held> {
-        self.at_rest()?
-            .held
-            .take()
-            .and_then(Arc::into_inner)
-            .ok_or_else(|| Failure::plain(Code::NotHeld))
+        self.at_rest()?.take()
     }
 
-    /// Takes out what holds the lock, which may be put back.
-    fn take_out(&self) -> Result<(Held, GuardInUse<'_>)> {
-        let mut state = self.at_rest()?;
-        let held = state
-            .held
-            .take()
-            .and_then(Arc::into_inner)
-            .ok_or_else(|| Failure::plain(Code::NotHeld))?;
+    /// Until this is dropped, this thread uses what holds the lock.
+    fn in_use(&self, mut state: MutexGuard<'_, GuardState>) -> GuardInUse<'_> {
         state.in_use_by = Some(ThreadNumber::current());
-        Ok((
-            held,
-            GuardInUse {
-                guard: self,
-                held: None,
-            },
-        ))
+        GuardInUse {
+            guard: self,
+            held: None,
+        }
     }
 
     fn remaining(&self) -> Result<Duration> {
@@ -180,6 +154,18 @@ impl GuardHandle {
     }
 }
 
+impl GuardState {
+    /// Takes out what holds the lock.
+    fn take(&mut self) -> Result<Held> {
+        let held = self.held.take().and_then(Arc::into_inner);
+        held.ok_or_else(not_held)
+    }
+}
+
+fn not_held() -> Failure {
+    Failure::plain(Code::NotHeld)
+}
+
 impl Drop for GuardInUse<'_> {
     fn drop(&mut self) {
         let Ok(mut state) = self.guard.state.lock() else {
@@ -194,6 +180,47 @@ impl Drop for GuardInUse<'_> {
     }
 }
 
+/// What becomes readable when a lock is lost: a descriptor for event loops.
+///
+/// It is one end of a pair of sockets. Both ends last as long as the guard's handle and the thread
+/// that writes: so only a loss makes it readable, and no thread writes to a closed descriptor.
+pub(super) struct EventFd(Waker);
+
+impl EventFd {
+    #[cfg(unix)]
+    pub(super) fn new() -> Result<EventFd> {
+        let failure = |error: std::io::Error| {
+            Failure::new(
+                Code::Unavailable,
+                format!("cannot open a descriptor: {error}"),
+            )
+        };
+        Waker::new().map(EventFd).map_err(failure)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn new() -> Result<EventFd> {
+        Err(Failure::plain(Code::Unsupported))
+    }
+
+    /// Makes it readable, for good.
+    pub(super) fn signal(&self) {
+        self.0.wake();
+    }
+
+    /// What to poll.
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> c_int {
+        use rustix::fd::{AsFd, AsRawFd};
+        self.0.source().as_fd().as_raw_fd()
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn descriptor(&self) -> c_int {
+        -1
+    }
+}
+
 frees! { quorumlock_guard_free(GuardHandle); }
 
 parts! { Borrowed<GuardHandle>:
@@ -204,21 +231,21 @@ parts! { Borrowed<GuardHandle>:
 }
 
 calls! {
-    fn quorumlock_guard_ensure(guard: Borrowed<GuardHandle>, at_least_ms: u64; error) {
-        guard.required("guard")?.ensure(Duration::from_millis(at_least_ms))
+    fn quorumlock_guard_ensure(&guard: GuardHandle, at_least_ms: u64; error) {
+        guard.ensure(Duration::from_millis(at_least_ms))
     }
 
-    fn quorumlock_guard_unlock(guard: Borrowed<GuardHandle>; error) {
-        Ok(match guard.required("guard")?.take()?.unlock()? {
+    fn quorumlock_guard_unlock(&guard: GuardHandle; error) {
+        Ok(match guard.take()?.unlock()? {
             ReleaseOutcome::Expired => Code::Expired,
             ReleaseOutcome::Released => Code::Ok,
             ReleaseOutcome::StillHeld(_) => Code::StillHeld,
         })
     }
 
-    fn quorumlock_guard_extend(guard: Borrowed<GuardHandle>, ttl_ms: u64; error) {
+    fn quorumlock_guard_extend(&guard: GuardHandle, ttl_ms: u64; error) {
         let ttl = Duration::from_millis(ttl_ms);
-        match guard.required("guard")?.with(|held| Ok(held.extend(ttl)?))? {
+        match guard.with(|held| Ok(held.extend(ttl)?))? {
             ExtendOutcome::Extended => Ok(Code::Ok),
             ExtendOutcome::Failed(causes) => Err(Failure {
                 faults: FaultObject::list(&causes),
@@ -228,15 +255,11 @@ calls! {
         }
     }
 
-    fn quorumlock_guard_detach(
-        guard: Borrowed<GuardHandle>;
-        new lease: LeaseHandle;
-        error
-    ) {
-        LeaseHandle::new(guard.required("guard")?.take()?.detach()?)?
+    fn quorumlock_guard_detach(&guard: GuardHandle; new lease: LeaseHandle; error) {
+        LeaseHandle::new(guard.take()?.detach()?)?
     }
 
-    fn quorumlock_guard_downgrade(guard: Borrowed<GuardHandle>; error) {
-        guard.required("guard")?.downgrade()
+    fn quorumlock_guard_downgrade(&guard: GuardHandle; error) {
+        guard.downgrade()
     }
 }

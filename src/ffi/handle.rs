@@ -14,7 +14,6 @@
 //! handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
-use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -41,30 +40,6 @@ impl<T> Borrowed<T> {
             Arc::increment_strong_count(self.0);
             Some(Arc::from_raw(self.0))
         }
-    }
-}
-
-/// What a function reads a part of.
-pub(super) trait Pointer {
-    type Content;
-
-    /// None for NULL.
-    fn content(&self) -> Option<impl Deref<Target = Self::Content>>;
-}
-
-impl<T> Pointer for Borrowed<T> {
-    type Content = T;
-
-    fn content(&self) -> Option<impl Deref<Target = T>> {
-        self.optional()
-    }
-}
-
-impl<T: Sync> Pointer for View<T> {
-    type Content = T;
-
-    fn content(&self) -> Option<impl Deref<Target = T>> {
-        self.get()
     }
 }
 
@@ -146,7 +121,7 @@ impl<T: Sync> View<T> {
     }
 
     /// None for NULL.
-    pub(super) fn get(&self) -> Option<&T> {
+    pub(super) fn optional(&self) -> Option<&T> {
         // SAFETY: It was made from a reference, and what it leads to lasts as long as the header
         // states: until the callback returns, or the handle that it was asked of is given back. It
         // is not changed meanwhile.
@@ -191,9 +166,9 @@ mod tests {
                 .message,
             "guard is NULL"
         );
-        assert!(View::<u8>(null()).get().is_none());
+        assert!(View::<u8>(null()).optional().is_none());
         let mut number = 0;
         Output(&raw mut number).required("number").unwrap().write(7);
-        assert_eq!((number, View(&raw const number).get()), (7, Some(&7)));
+        assert_eq!((number, View(&raw const number).optional()), (7, Some(&7)));
     }
 }

@@ -5,12 +5,14 @@ use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::Borrowed;
-use super::secret::SecretHandle;
-use super::text::{Bytes, Str};
+use super::text::Str;
 use super::times::millis;
-use crate::Lease;
 use crate::kind::Any;
+use crate::{Lease, SecretText};
 use std::time::{Duration, UNIX_EPOCH};
+
+/// `quorumlock_secret`: a lease as text.
+pub(super) struct SecretHandle(SecretText);
 
 /// `quorumlock_lease`. Its fields can still be read when it is used up.
 pub(super) struct LeaseHandle {
@@ -50,7 +52,10 @@ impl LeaseHandle {
     }
 }
 
-frees! { quorumlock_lease_free(LeaseHandle); }
+frees! {
+    quorumlock_lease_free(LeaseHandle);
+    quorumlock_secret_free(SecretHandle);
+}
 
 parts! { Borrowed<LeaseHandle>:
     quorumlock_lease_key() -> Str = |lease| Str::of(&lease.key);
@@ -60,21 +65,16 @@ parts! { Borrowed<LeaseHandle>:
     quorumlock_lease_remaining_ms() -> u64 = |lease| millis(lease.remaining());
 }
 
+parts! { Borrowed<SecretHandle>:
+    quorumlock_secret_text() -> Str = |secret| Str::of(secret.0.expose());
+}
+
 calls! {
-    fn quorumlock_lease_into_text(
-        lease: Borrowed<LeaseHandle>;
-        new secret: SecretHandle;
-        error
-    ) {
-        SecretHandle(lease.required("lease")?.take()?.into_text())
+    fn quorumlock_lease_into_text(&lease: LeaseHandle; new secret: SecretHandle; error) {
+        SecretHandle(lease.take()?.into_text())
     }
 
-    fn quorumlock_lease_from_text(
-        text: Bytes,
-        text_length: usize;
-        new lease: LeaseHandle;
-        error
-    ) {
-        LeaseHandle::new(text.text(text_length, "text")?.parse()?)?
+    fn quorumlock_lease_from_text(*text[text_length]; new lease: LeaseHandle; error) {
+        LeaseHandle::new(text.parse()?)?
     }
 }

@@ -6,9 +6,8 @@
 
 use super::boundary::calls;
 use super::code::Code;
-use super::event_fd::EventFd;
 use super::failure::Failure;
-use super::guard::GuardHandle;
+use super::guard::{EventFd, GuardHandle};
 use super::handle::{Borrowed, Output};
 use super::userdata::{ReleaseFn, Userdata};
 use std::ffi::{c_int, c_void};
@@ -30,12 +29,7 @@ impl LostCallback {
 }
 
 calls! {
-    fn quorumlock_guard_lost_fd(
-        guard: Borrowed<GuardHandle>,
-        descriptor: Output<c_int>;
-        error
-    ) {
-        let guard = guard.required("guard")?;
+    fn quorumlock_guard_lost_fd(&guard: GuardHandle, descriptor: Output<c_int>; error) {
         let descriptor = descriptor.required("descriptor")?;
         let event_fd = guard.with(|held| {
             if let Some(event_fd) = guard.event_fd.get() {

@@ -8,13 +8,13 @@ use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output};
-use super::holder::HolderObject;
 use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
-use super::text::{Bytes, Str, Texts};
+use super::text::{Str, Texts};
+use super::times::millis;
 use super::version::now_millis;
 use crate::kind::Any;
-use crate::{Mutex, Wait, Watchdog};
+use crate::{Holder, Mutex, Wait, Watchdog};
 use std::ffi::c_int;
 use std::time::Duration;
 
@@ -110,22 +110,47 @@ fn ended_by(cancel: &Borrowed<CancelObject>, wait: Wait) -> Wait {
     }
 }
 
-frees! { quorumlock_mutex_free(MutexHandle); }
+/// `quorumlock_holder`. It never changes.
+pub(super) struct HolderObject {
+    holder: Holder,
+    message: String,
+}
+
+impl From<Holder> for HolderObject {
+    fn from(holder: Holder) -> HolderObject {
+        HolderObject {
+            message: holder.to_string(),
+            holder,
+        }
+    }
+}
+
+frees! {
+    quorumlock_mutex_free(MutexHandle);
+    quorumlock_holder_free(HolderObject);
+}
 
 parts! { Borrowed<MutexHandle>:
     quorumlock_mutex_name() -> Str = |mutex| Str::of(&mutex.name);
 }
 
+parts! { Borrowed<HolderObject>:
+    quorumlock_holder_message() -> Str = |of| Str::of(&of.message);
+    quorumlock_holder_label() -> Str = |of| Str::of(of.holder.label().unwrap_or_default());
+    quorumlock_holder_remaining_ms() -> u64 = |of| of.holder.remaining().map_or(u64::MAX, millis);
+    quorumlock_holder_node_count() -> usize = |of| of.holder.nodes().len();
+    quorumlock_holder_node(index: usize) -> Str =
+        |of| of.holder.nodes().get(index).map(|node| Str::of(node)).unwrap_or_default();
+}
+
 calls! {
     fn quorumlock_client_mutex(
-        client: Borrowed<ClientHandle>,
-        name: Bytes,
-        name_length: usize,
+        &client: ClientHandle,
+        *name[name_length],
         kind: c_int;
         new mutex: MutexHandle
     ) {
-        let redlock = &client.required("client")?.redlock;
-        let name = name.text(name_length, "name")?;
+        let redlock = &client.redlock;
         // `quorumlock_lock_kind`.
         let lock = match kind {
             0 => redlock.mutex(name).erase(),
@@ -139,90 +164,74 @@ calls! {
     }
 
     fn quorumlock_client_mutex_set(
-        client: Borrowed<ClientHandle>,
+        &client: ClientHandle,
         names: Texts,
         count: usize;
         new mutex: MutexHandle
     ) {
-        let client = client.required("client")?;
         let set = client.redlock.mutex_set(names.texts(count, "names")?);
         let name = set.name().to_owned();
         MutexHandle::new(set.erase(), &name, false)?
     }
 
     fn quorumlock_client_semaphore(
-        client: Borrowed<ClientHandle>,
-        name: Bytes,
-        name_length: usize,
+        &client: ClientHandle,
+        *name[name_length],
         permits: usize;
         new mutex: MutexHandle
     ) {
-        let client = client.required("client")?;
-        let name = name.text(name_length, "name")?;
         MutexHandle::new(client.redlock.semaphore(name, permits).erase(), name, false)?
     }
 
-    fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: u64) {
+    fn quorumlock_mutex_set_ttl_ms(&mutex: MutexHandle, ttl_ms: u64) {
         let ttl = Duration::from_millis(ttl_ms);
-        mutex.required("mutex")?.change(|settings| settings.ttl = Some(ttl))
+        mutex.change(|settings| settings.ttl = Some(ttl))
     }
 
-    fn quorumlock_mutex_set_min_hold_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) {
+    fn quorumlock_mutex_set_min_hold_ms(&mutex: MutexHandle, time_ms: u64) {
         let time = Duration::from_millis(time_ms);
-        mutex.required("mutex")?.change(|settings| settings.min_hold = time)
+        mutex.change(|settings| settings.min_hold = time)
     }
 
-    fn quorumlock_mutex_set_fair(mutex: Borrowed<MutexHandle>, enabled: c_int) {
-        let mutex = mutex.required("mutex")?;
+    fn quorumlock_mutex_set_fair(&mutex: MutexHandle, enabled: c_int) {
         mutex.check_has_one_owner()?;
         mutex.change(|settings| settings.is_fair = enabled != 0)
     }
 
-    fn quorumlock_mutex_set_reentrant(
-        mutex: Borrowed<MutexHandle>,
-        owner: Borrowed<OwnerHandle>
-    ) {
-        let mutex = mutex.required("mutex")?;
+    fn quorumlock_mutex_set_reentrant(&mutex: MutexHandle, owner: Borrowed<OwnerHandle>) {
         mutex.check_has_one_owner()?;
         let owner = owner.optional().map_or(LockOwner::Thread, LockOwner::Object);
         mutex.change(|settings| settings.owner = Some(owner))
     }
 
-    fn quorumlock_mutex_set_watchdog(mutex: Borrowed<MutexHandle>, enabled: c_int) {
-        mutex.required("mutex")?.change(|settings| match enabled {
+    fn quorumlock_mutex_set_watchdog(&mutex: MutexHandle, enabled: c_int) {
+        mutex.change(|settings| match enabled {
             0 => settings.watchdog = None,
             _ => settings.watch(|watchdog| watchdog),
         })
     }
 
-    fn quorumlock_mutex_set_watchdog_period_ms(mutex: Borrowed<MutexHandle>, period_ms: u64) {
+    fn quorumlock_mutex_set_watchdog_period_ms(&mutex: MutexHandle, period_ms: u64) {
         let period = Duration::from_millis(period_ms);
-        mutex.required("mutex")?.change(|settings| settings.watch(|dog| dog.period(period)))
+        mutex.change(|settings| settings.watch(|dog| dog.period(period)))
     }
 
-    fn quorumlock_mutex_set_watchdog_notify_before_ms(
-        mutex: Borrowed<MutexHandle>,
-        margin_ms: u64
-    ) {
+    fn quorumlock_mutex_set_watchdog_notify_before_ms(&mutex: MutexHandle, margin_ms: u64) {
         let margin = Duration::from_millis(margin_ms);
-        mutex.required("mutex")?.change(|settings| settings.watch(|dog| dog.notify_before(margin)))
+        mutex.change(|settings| settings.watch(|dog| dog.notify_before(margin)))
     }
 
-    fn quorumlock_mutex_set_watchdog_max_extensions(
-        mutex: Borrowed<MutexHandle>,
-        extensions: u32
-    ) {
-        let mutex = mutex.required("mutex")?;
+    fn quorumlock_mutex_set_watchdog_max_extensions(&mutex: MutexHandle, extensions: u32) {
         mutex.change(|settings| settings.watch(|dog| dog.max_extensions(extensions)))
     }
 
-    fn quorumlock_mutex_set_watchdog_max_duration_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) {
+    fn quorumlock_mutex_set_watchdog_max_duration_ms(&mutex: MutexHandle, time_ms: u64) {
         let time = Duration::from_millis(time_ms);
-        mutex.required("mutex")?.change(|settings| settings.watch(|dog| dog.max_duration(time)))
+        mutex.change(|settings| settings.watch(|dog| dog.max_duration(time)))
     }
 
     fn quorumlock_mutex_lock(
-        mutex: Borrowed<MutexHandle>,
+        &mutex: MutexHandle,
         timeout_ms: i64,
         cancel: Borrowed<CancelObject>,
         guard: Output<*const GuardHandle>;
@@ -232,19 +241,15 @@ calls! {
             Ok(limit) => Wait::timeout(Duration::from_millis(limit)),
             Err(_) => Wait::unlimited(),
         };
-        mutex.required("mutex")?.lock(guard, Some(&ended_by(&cancel, wait)))
+        mutex.lock(guard, Some(&ended_by(&cancel, wait)))
     }
 
-    fn quorumlock_mutex_try_lock(
-        mutex: Borrowed<MutexHandle>,
-        guard: Output<*const GuardHandle>;
-        error
-    ) {
-        mutex.required("mutex")?.lock(guard, None)
+    fn quorumlock_mutex_try_lock(&mutex: MutexHandle, guard: Output<*const GuardHandle>; error) {
+        mutex.lock(guard, None)
     }
 
     fn quorumlock_mutex_lock_deadline(
-        mutex: Borrowed<MutexHandle>,
+        &mutex: MutexHandle,
         deadline_ms: u64,
         cancel: Borrowed<CancelObject>,
         guard: Output<*const GuardHandle>;
@@ -252,28 +257,21 @@ calls! {
     ) {
         let left = Duration::from_millis(deadline_ms.saturating_sub(now_millis()));
         let wait = ended_by(&cancel, Wait::timeout(left));
-        mutex.required("mutex")?.lock(guard, Some(&wait))
+        mutex.lock(guard, Some(&wait))
     }
 
     fn quorumlock_mutex_attach(
-        mutex: Borrowed<MutexHandle>,
-        lease: Borrowed<LeaseHandle>;
+        &mutex: MutexHandle,
+        &lease: LeaseHandle;
         new guard: GuardHandle;
         error
     ) {
-        let mutex = mutex.required("mutex")?;
-        let lease = lease.required("lease")?;
         // No level of an owner: levels begin with a call that takes the lock.
         let applied = mutex.settings.lock()?.applied(&mutex.lock);
         GuardHandle::new(applied.attach(lease.take()?)?)?
     }
 
-    fn quorumlock_mutex_holder(
-        mutex: Borrowed<MutexHandle>,
-        holder: Output<*const HolderObject>;
-        error
-    ) {
-        let mutex = mutex.required("mutex")?;
+    fn quorumlock_mutex_holder(&mutex: MutexHandle, holder: Output<*const HolderObject>; error) {
         let output = holder.required("holder")?;
         mutex.check_has_one_owner()?;
         let Some(holder) = mutex.lock.holder()? else {

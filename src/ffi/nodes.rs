@@ -70,22 +70,18 @@ impl NodeList {
 }
 
 calls! {
-    fn quorumlock_client_nodes(
-        client: Borrowed<ClientHandle>;
-        new nodes: NodeList;
-        error
-    ) {
-        NodeList::new(client.required("client")?.redlock.nodes()?)
+    fn quorumlock_client_nodes(&client: ClientHandle; new nodes: NodeList; error) {
+        NodeList::new(client.redlock.nodes()?)
     }
 
     fn quorumlock_client_connect(
-        client: Borrowed<ClientHandle>,
+        &client: ClientHandle,
         timeout_ms: u64;
         new nodes: NodeList;
         error
     ) {
         let timeout = Duration::from_millis(timeout_ms);
-        NodeList::new(client.required("client")?.redlock.connect(timeout)?)
+        NodeList::new(client.redlock.connect(timeout)?)
     }
 }
 

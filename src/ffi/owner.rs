@@ -1,12 +1,10 @@
 //! The owners of reentrant locks.
 
-use super::boundary::{call_or, frees};
+use super::boundary::{frees, new_or_null};
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::new_handle;
 use crate::Owner;
-use std::ptr::null;
 use std::sync::Arc;
 
 /// `quorumlock_owner`.
@@ -55,10 +53,10 @@ impl LockOwner {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_owner_new() -> *const OwnerHandle {
-    call_or(null(), || {
-        Some(new_handle(OwnerHandle {
+    new_or_null(|| {
+        Some(OwnerHandle {
             owner: ForkSafeMutex::new(Owner::new()).ok()?,
-        }))
+        })
     })
 }
 

@@ -3,13 +3,12 @@
 use super::boundary::calls;
 use super::code::Code;
 use super::config::ConfigHandle;
-use super::failure::{Failure, Result};
+use super::failure::Failure;
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Borrowed, View};
 use super::text::{Bytes, Str};
 use super::userdata::{ReleaseFn, Userdata};
 use crate::Credentials;
-use std::error::Error;
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
@@ -20,11 +19,11 @@ pub(super) struct LoginObject(ForkSafeMutex<Option<Credentials>>);
 type ProviderFn = extern "C" fn(*mut c_void, Str, *const LoginObject) -> c_int;
 
 /// What the function has set for a node.
-fn provided(function: ProviderFn, userdata: &Userdata, node: &str) -> Result<Option<Credentials>> {
-    let login = LoginObject(ForkSafeMutex::new(None)?);
+fn provided(function: ProviderFn, userdata: &Userdata, node: &str) -> Option<Credentials> {
+    let login = LoginObject(ForkSafeMutex::new(None).ok()?);
     let number = function(userdata.pointer(), Str::of(node), &raw const login);
-    let credentials = login.0.lock()?.take();
-    Ok(credentials.filter(|_| number == 0))
+    let credentials = login.0.lock().ok()?.take();
+    credentials.filter(|_| number == 0)
 }
 
 calls! {
@@ -36,7 +35,7 @@ calls! {
         password_length: usize,
         refresh_after_ms: u64
     ) {
-        let login = login.get().ok_or_else(|| Failure::null("login"))?;
+        let login = login.optional().ok_or_else(|| Failure::null("login"))?;
         let password = password.text(password_length, "password")?;
         let mut credentials = Credentials::new(password);
         if let Some(user) = user.optional_text(user_length, "user")? {
@@ -59,10 +58,8 @@ calls! {
         let userdata = Userdata::new(userdata, release);
         let config = config.required("config")?;
         let function = provider.ok_or_else(|| Failure::null("provider"))?;
-        let provider = move |node: &str| {
-            let provided = provided(function, &userdata, node).ok().flatten();
-            provided.ok_or_else(|| Box::<dyn Error + Send + Sync>::from("nothing is set"))
-        };
-        config.change(|builder| Ok(builder.credentials(provider)))
+        config.change(|builder| Ok(builder.credentials(move |node| {
+            Ok(provided(function, &userdata, node).ok_or("nothing is set")?)
+        })))
     }
 }

@@ -7,8 +7,6 @@ use super::config::ConfigHandle;
 #[cfg(not(feature = "tls"))]
 use super::failure::Failure;
 use super::failure::Result;
-use super::handle::Borrowed;
-use super::text::Bytes;
 
 #[cfg(feature = "tls")]
 fn add_roots(config: &ConfigHandle, pem: &str) -> Result<Code> {
@@ -31,23 +29,15 @@ fn set_identity(_: &ConfigHandle, _: &str, _: &str) -> Result<Code> {
 }
 
 calls! {
-    fn quorumlock_config_set_tls_roots_pem(
-        config: Borrowed<ConfigHandle>,
-        pem: Bytes,
-        pem_length: usize
-    ) {
-        add_roots(&*config.required("config")?, pem.text(pem_length, "pem")?)
+    fn quorumlock_config_set_tls_roots_pem(&config: ConfigHandle, *pem[pem_length]) {
+        add_roots(&config, pem)
     }
 
     fn quorumlock_config_set_tls_identity_pem(
-        config: Borrowed<ConfigHandle>,
-        certificate: Bytes,
-        certificate_length: usize,
-        key: Bytes,
-        key_length: usize
+        &config: ConfigHandle,
+        *certificate[certificate_length],
+        *key[key_length]
     ) {
-        let config = config.required("config")?;
-        let certificate = certificate.text(certificate_length, "certificate")?;
-        set_identity(&config, certificate, key.text(key_length, "key")?)
+        set_identity(&config, certificate, key)
     }
 }
