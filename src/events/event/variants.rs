@@ -8,29 +8,74 @@ use crate::events::release::ReleaseOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One event. `Display` is one line for a log, in plain technical English; the [page of
-/// messages](crate::docs::messages) shows every line.
-///
-/// Each call for a lock ends in exactly one of [`Acquired`](Event::Acquired) and
-/// [`GaveUp`](Event::GaveUp). [`Waiting`](Event::Waiting) precedes either, once, if the call waits
-/// at all. So the number of `Waiting` less the number of ends with `has_waited` is the number of
-/// calls that wait now.
-///
-/// In every variant, `name` is the name of the lock without the prefix of its key; for a set, the
-/// names with commas between them; for a slot of a semaphore, the name of the semaphore, `#` and
-/// the number of the slot. `node` is the address of a node: `host:port`, or `unix:` and a path.
-/// `held` is the time from the beginning of the attempt that acquired the lock, or from when its
-/// lease was [attached](crate::Mutex::attach). `causes` are the nodes without a usable reply. No
-/// event contains an owner token, a password, a full URL or text from a server.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
+/// Declares the events: of each, its code, and the field that is the lock or the node that it is
+/// about.
+macro_rules! events {
+    (
+        $(
+            $(#[$what:meta])*
+            $event:ident = $code:literal $(of $name:ident)? $(at $node:ident)? { $($fields:tt)* }
+        )*
+    ) => {
+        /// One event. `Display` is one line for a log, in plain technical English; the [page of
+        /// messages](crate::docs::messages) shows every line.
+        ///
+        /// Each call for a lock ends in exactly one of [`Acquired`](Event::Acquired) and
+        /// [`GaveUp`](Event::GaveUp). [`Waiting`](Event::Waiting) precedes either, once, if the
+        /// call waits at all. So the number of `Waiting` less the number of ends with `has_waited`
+        /// is the number of calls that wait now.
+        ///
+        /// In every variant, `name` is the name of the lock without the prefix of its key; for a
+        /// set, the names with commas between them; for a slot of a semaphore, the name of the
+        /// semaphore, `#` and the number of the slot. `node` is the address of a node: `host:port`,
+        /// or `unix:` and a path. `held` is the time from the beginning of the attempt that
+        /// acquired the lock, or from when its lease was [attached](crate::Mutex::attach). `causes`
+        /// are the nodes without a usable reply. No event contains an owner token, a password, a
+        /// full URL or text from a server.
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub enum Event {$(
+            $(#[$what])*
+            #[non_exhaustive]
+            $event { $($fields)* },
+        )*}
+
+        impl Event {
+            /// A word that never changes, such as `acquired`, for labels and JSON: the name of the
+            /// variant in snake case.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    $(Event::$event { .. } => $code,)*
+                }
+            }
+
+            /// The name of the lock; none for an event of nodes, and for
+            /// [`EventsDropped`](Event::EventsDropped).
+            pub fn name(&self) -> Option<&str> {
+                match self {
+                    $($(Event::$event { $name, .. } => Some($name),)?)*
+                    _ => None,
+                }
+            }
+
+            /// The address of the node; none for an event of locks, and for
+            /// [`EventsDropped`](Event::EventsDropped).
+            pub fn node(&self) -> Option<&str> {
+                match self {
+                    $($(Event::$event { $node, .. } => Some($node),)?)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+events! {
     /// A lock was acquired; its guard is about to be returned.
     ///
     /// Not reported for a lease that is [attached](crate::Mutex::attach). Nothing is reported when
     /// a lock is [detached](crate::MutexGuard::detach).
-    #[non_exhaustive]
-    Acquired {
+    Acquired = "acquired" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Time from the beginning of the call to the reply that decided it.
@@ -58,11 +103,10 @@ pub enum Event {
         /// [`Builder::place_lease`](crate::Builder::place_lease) while the lock was free or changed
         /// hands.
         challenges: u32,
-    },
+    }
     /// An attempt to acquire a lock did not get a quorum, and was undone. A call that waits makes
     /// another attempt.
-    #[non_exhaustive]
-    AttemptLost {
+    AttemptLost = "attempt_lost" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Number of the attempt within its call, counted from 1.
@@ -75,30 +119,27 @@ pub enum Event {
         /// Nodes without a usable reply. An attempt ends as soon as it is lost, so it may not have
         /// waited for the other nodes.
         causes: Vec<NodeFault>,
-    },
+    }
     /// The credentials of a node could not be replaced: the provider, the password file or a file
     /// of certificates fails, or the server refuses what it contains. Those before stay in use, and
     /// it is tried again each second. Reported once for each cause, until it succeeds. As every
     /// event of nodes, it is delivered by the next call of the client, or by its watchdog.
-    #[non_exhaustive]
-    CredentialsFailed {
+    CredentialsFailed = "credentials_failed" at node {
         /// The address of the node.
         node: Arc<str>,
         /// Why.
         fault: NodeFault,
-    },
+    }
     /// Events were dropped, because they occur faster than the observers return. Events of nodes
     /// are never dropped while the client exists.
     ///
     /// Delivered before the events that still wait in the queue.
-    #[non_exhaustive]
-    EventsDropped {
+    EventsDropped = "events_dropped" {
         /// Events that were dropped since the last event of this kind.
         count: u64,
-    },
+    }
     /// A lock was extended.
-    #[non_exhaustive]
-    Extended {
+    Extended = "extended" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// The new time to live.
@@ -106,11 +147,10 @@ pub enum Event {
         /// Whether a [`Watchdog`](crate::Watchdog) extended the lock, and not
         /// [`MutexGuard::extend`](crate::MutexGuard::extend).
         is_automatic: bool,
-    },
+    }
     /// Too few nodes replied to an extension in time. The lock is still held until its old lease
     /// ends, and a watchdog tries again.
-    #[non_exhaustive]
-    ExtensionFailed {
+    ExtensionFailed = "extension_failed" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Whether a [`Watchdog`](crate::Watchdog) sent the extension, and not
@@ -120,7 +160,7 @@ pub enum Event {
         remaining: Duration,
         /// Nodes without a usable reply.
         causes: Vec<NodeFault>,
-    },
+    }
     /// A call for a lock ended without it. Reported once for each call that does not end in
     /// [`Acquired`](Event::Acquired), also for calls that never asked a node, and for those that
     /// return an error.
@@ -128,8 +168,7 @@ pub enum Event {
     /// Only a call that is refused as [`Forked`](crate::ErrorKind::Forked) reports nothing:
     /// observers belong to the parent. A [reentrant](crate::Mutex::reentrant) lock that its owner
     /// takes again is no call for the lock.
-    #[non_exhaustive]
-    GaveUp {
+    GaveUp = "gave_up" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Why the call ended.
@@ -144,21 +183,20 @@ pub enum Event {
         /// Nodes without a usable reply to the last attempt; for an error, the nodes of
         /// [`Error::causes`](crate::Error::causes).
         causes: Vec<NodeFault>,
-    },
+    }
     /// A wait for a lock failed, because the lock is held by a key without expiry on a majority of
     /// nodes. Reported once for each wait.
     ///
     /// Such a lock never ends by itself: a program set the key without an expiry, or stopped before
     /// it set one. Delete the key if no program holds the lock.
-    #[non_exhaustive]
-    KeyWithoutExpiry {
+    KeyWithoutExpiry = "key_without_expiry" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Its key: the client's prefix and the name.
         key: Arc<str>,
         /// The addresses of the nodes where the key has no expiry.
         nodes: Vec<Arc<str>>,
-    },
+    }
     /// A lock was lost while its guard existed: another client may hold it. Reported once for each
     /// guard at most.
     ///
@@ -166,101 +204,91 @@ pub enum Event {
     /// channel was requested, the event is reported in time, together with the message on that
     /// channel. Otherwise the loss is found by the next extension or by the release. In every case
     /// an event of the guard's release follows.
-    #[non_exhaustive]
-    Lost {
+    Lost = "lost" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// Why the lock was lost.
         reason: LossReason,
         /// How long it was held until the loss was found.
         held: Duration,
-    },
+    }
     /// A node stopped replying, or never replied: its connection was lost or could not be made, it
     /// was rejected, or it replies to attempts with an error.
     ///
     /// Reported once each time that the node goes down, however many attempts fail. The end of an
     /// idle connection is reported only if it cannot be made again.
-    #[non_exhaustive]
-    NodeDown {
+    NodeDown = "node_down" at node {
         /// The address of the node.
         node: Arc<str>,
         /// What failed.
         fault: NodeFault,
-    },
+    }
     /// A node may forget a lock while it is held: it has a limit of memory and evicts keys when it
     /// is full. Reported once for each connection: at [`connect`](crate::Redlock::connect), or with
     /// the first call more than a second after the connection was made.
-    #[non_exhaustive]
-    NodeMayEvict {
+    NodeMayEvict = "node_may_evict" at node {
         /// The address of the node.
         node: Arc<str>,
         /// Its `maxmemory-policy`: a known one, or `unrecognised`. Every policy but `noeviction`
         /// may evict a lock.
         policy: &'static str,
-    },
+    }
     /// What a node remembers does not fit this client: another program has other settings, or the
     /// user has no right to the key. Locks work, and no call fails for it.
     ///
     /// Reported once for each node and difference, and again if it ends and begins anew. A client
     /// whose `max_ttl` is longer stores that at the node, which ends the difference for this
     /// client, and begins one for the others.
-    #[non_exhaustive]
-    NodeMismatched {
+    NodeMismatched = "node_mismatched" at node {
         /// The address of the node.
         node: Arc<str>,
         /// The difference.
         mismatch: Mismatch,
-    },
+    }
     /// Another server is the master of a node's shard: a server in cluster mode has replied with
     /// its address (`MOVED`), and connections to the node lead there from now on. Its votes count
     /// as after a restart, see [`RestartPolicy`](crate::RestartPolicy). Reported again where
     /// another one is named.
-    #[non_exhaustive]
-    NodeMoved {
+    NodeMoved = "node_moved" at node {
         /// The address of the node, as its URL has it.
         node: Arc<str>,
         /// The address of the master: `host:port`.
         master: Arc<str>,
-    },
+    }
     /// A node is declared [`durable`](crate::Builder::durable), and its `INFO` contains
     /// `aof_enabled:0`: it appends no write to disk. The declaration is ignored, and the
     /// [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once for each
     /// connection.
-    #[non_exhaustive]
-    NodeNotDurable {
+    NodeNotDurable = "node_not_durable" at node {
         /// The address of the node.
         node: Arc<str>,
-    },
+    }
     /// A node was restarted, or was a replica, and may have forgotten locks: its votes do not count
     /// until the quarantine ends, see [`RestartPolicy`](crate::RestartPolicy).
     ///
     /// Reported with the node's first reply, and again if it was down meanwhile or restarted once
     /// more.
-    #[non_exhaustive]
-    NodeQuarantined {
+    NodeQuarantined = "node_quarantined" at node {
         /// The address of the node.
         node: Arc<str>,
         /// Time until the quarantine ends, unless the node is restarted again.
         remaining: Duration,
-    },
+    }
     /// A node votes, for the first time or again: it has completed the handshake and replies to
     /// commands.
-    #[non_exhaustive]
-    NodeUp {
+    NodeUp = "node_up" at node {
         /// The address of the node.
         node: Arc<str>,
-    },
+    }
     /// The quarantine of a node has ended. Reported once, with the node's first reply after its
     /// end.
-    #[non_exhaustive]
-    QuarantineEnded {
+    QuarantineEnded = "quarantine_ended" at node {
         /// The address of the node.
         node: Arc<str>,
-    },
+    }
     /// Too few nodes replied to a release in time. A node that hangs runs it later; at the latest,
     /// the lock ends with its time to live.
-    #[non_exhaustive]
-    ReleaseFailed {
+    ReleaseFailed = "release_failed" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// How long it was held.
@@ -270,12 +298,11 @@ pub enum Event {
         is_dropped: bool,
         /// Nodes without a usable reply.
         causes: Vec<NodeFault>,
-    },
+    }
     /// A node refuses `PUBLISH`, or denies `SUBSCRIBE` by its access control list. Locks work; a
     /// wait for a lock that another program releases may end later. Reported once for each node and
     /// command, see [`Builder::release_notifications`](crate::Builder::release_notifications).
-    #[non_exhaustive]
-    ReleaseNotificationsRefused {
+    ReleaseNotificationsRefused = "release_notifications_refused" at node {
         /// The address of the node.
         node: Arc<str>,
         /// What the node replied.
@@ -284,10 +311,9 @@ pub enum Event {
         /// this client. Otherwise it refuses `SUBSCRIBE`, by which this client is notified of
         /// theirs.
         is_publishing: bool,
-    },
+    }
     /// A lock was released, and a quorum of nodes has replied.
-    #[non_exhaustive]
-    Released {
+    Released = "released" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// How long it was held.
@@ -297,23 +323,21 @@ pub enum Event {
         is_dropped: bool,
         /// Whether the lock was held until the release.
         outcome: ReleaseOutcome,
-    },
+    }
     /// An extension set the key of a held lock again on nodes that had lost it, for example by a
     /// restart. Reported when the command is queued: its reply is not awaited.
-    #[non_exhaustive]
-    Repaired {
+    Repaired = "repaired" of name {
         /// The name of the lock.
         name: Arc<str>,
         /// The addresses of those nodes.
         nodes: Vec<Arc<str>>,
-    },
+    }
     /// A call for a lock begins to wait: behind other threads of this client, or for a holder.
     /// Reported once for each call.
-    #[non_exhaustive]
-    Waiting {
+    Waiting = "waiting" of name {
         /// The name of the lock.
         name: Arc<str>,
-    },
+    }
     /// A call begins to wait for a lock that its own thread holds: it waits for itself, until the
     /// lease ends; with a [`Watchdog`](crate::Watchdog), for ever. Reported once for each call,
     /// after its [`Waiting`](Event::Waiting).
@@ -327,111 +351,41 @@ pub enum Event {
     /// releases the lock, the wait ends, and the event means nothing. None is reported for a guard
     /// of an [`Owner`](crate::Owner), which is no thread, nor for one to
     /// [read](crate::RwReadGuard).
-    #[non_exhaustive]
-    WaitingForItself {
+    WaitingForItself = "waiting_for_itself" of name {
         /// The name of the lock that the thread holds: for a set one of its names, for permits the
         /// semaphore's.
         name: Arc<str>,
         /// Time until the lease ends, unless it is extended.
         remaining: Duration,
-    },
+    }
 }
 
 impl Event {
-    /// A word that never changes, such as `acquired`, for labels and JSON: the name of the variant
-    /// in snake case.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Event::Acquired { .. } => "acquired",
-            Event::AttemptLost { .. } => "attempt_lost",
-            Event::CredentialsFailed { .. } => "credentials_failed",
-            Event::EventsDropped { .. } => "events_dropped",
-            Event::Extended { .. } => "extended",
-            Event::ExtensionFailed { .. } => "extension_failed",
-            Event::GaveUp { .. } => "gave_up",
-            Event::KeyWithoutExpiry { .. } => "key_without_expiry",
-            Event::Lost { .. } => "lost",
-            Event::NodeDown { .. } => "node_down",
-            Event::NodeMayEvict { .. } => "node_may_evict",
-            Event::NodeMismatched { .. } => "node_mismatched",
-            Event::NodeMoved { .. } => "node_moved",
-            Event::NodeNotDurable { .. } => "node_not_durable",
-            Event::NodeQuarantined { .. } => "node_quarantined",
-            Event::NodeUp { .. } => "node_up",
-            Event::QuarantineEnded { .. } => "quarantine_ended",
-            Event::ReleaseFailed { .. } => "release_failed",
-            Event::ReleaseNotificationsRefused { .. } => "release_notifications_refused",
-            Event::Released { .. } => "released",
-            Event::Repaired { .. } => "repaired",
-            Event::Waiting { .. } => "waiting",
-            Event::WaitingForItself { .. } => "waiting_for_itself",
-        }
-    }
-
-    /// The name of the lock; none for an event of nodes, and for
-    /// [`EventsDropped`](Event::EventsDropped).
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            Event::Acquired { name, .. }
-            | Event::AttemptLost { name, .. }
-            | Event::Extended { name, .. }
-            | Event::ExtensionFailed { name, .. }
-            | Event::GaveUp { name, .. }
-            | Event::KeyWithoutExpiry { name, .. }
-            | Event::Lost { name, .. }
-            | Event::ReleaseFailed { name, .. }
-            | Event::Released { name, .. }
-            | Event::Repaired { name, .. }
-            | Event::Waiting { name }
-            | Event::WaitingForItself { name, .. } => Some(name),
-            _ => None,
-        }
-    }
-
-    /// The address of the node; none for an event of locks, and for
-    /// [`EventsDropped`](Event::EventsDropped).
-    pub fn node(&self) -> Option<&str> {
-        match self {
-            Event::CredentialsFailed { node, .. }
-            | Event::NodeDown { node, .. }
-            | Event::NodeMayEvict { node, .. }
-            | Event::NodeMismatched { node, .. }
-            | Event::NodeMoved { node, .. }
-            | Event::NodeNotDurable { node }
-            | Event::NodeQuarantined { node, .. }
-            | Event::NodeUp { node }
-            | Event::QuarantineEnded { node }
-            | Event::ReleaseNotificationsRefused { node, .. } => Some(node),
-            _ => None,
-        }
-    }
-
     /// How serious the event is.
     pub fn severity(&self) -> Severity {
+        use Event::*;
         match self {
-            Event::Acquired { .. }
-            | Event::AttemptLost { .. }
-            | Event::Extended { .. }
-            | Event::GaveUp {
+            Acquired { .. }
+            | AttemptLost { .. }
+            | Extended { .. }
+            | GaveUp {
                 reason: GaveUpReason::Cancelled | GaveUpReason::Held | GaveUpReason::ShutDown,
                 ..
             }
-            | Event::Released {
+            | Released {
                 outcome: ReleaseOutcome::Released,
                 ..
             }
-            | Event::Waiting { .. } => Severity::Debug,
-            Event::GaveUp {
+            | Waiting { .. } => Severity::Debug,
+            GaveUp {
                 reason: GaveUpReason::TimedOut,
                 ..
             }
-            | Event::NodeMoved { .. }
-            | Event::NodeUp { .. }
-            | Event::QuarantineEnded { .. }
-            | Event::Repaired { .. } => Severity::Info,
-            Event::GaveUp { .. } | Event::KeyWithoutExpiry { .. } | Event::Lost { .. } => {
-                Severity::Error
-            }
+            | NodeMoved { .. }
+            | NodeUp { .. }
+            | QuarantineEnded { .. }
+            | Repaired { .. } => Severity::Info,
+            GaveUp { .. } | KeyWithoutExpiry { .. } | Lost { .. } => Severity::Error,
             _ => Severity::Warning,
         }
     }
