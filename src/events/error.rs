@@ -233,36 +233,20 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
-        let mut separator = " [";
-        for cause in &self.0.causes {
-            write!(f, "{separator}{cause}")?;
-            separator = "; ";
-        }
-        for other in &self.0.others {
-            write!(f, "{separator}{other}")?;
-            separator = "; ";
-        }
-        if separator == " [" {
-            Ok(())
-        } else {
-            f.write_str("]")
-        }
+        let causes = self.0.causes.iter().map(NodeFault::to_string);
+        in_brackets(causes.chain(self.0.others.iter().cloned()), f)
     }
 }
 
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ErrorKind::Cancelled => "wait cancelled",
-            ErrorKind::Config => "invalid configuration",
-            ErrorKind::Entropy => "no entropy from the operating system",
-            ErrorKind::Forked => "handle belongs to the parent process",
-            ErrorKind::LeaseLost => "lease ended",
-            ErrorKind::LeaseTooShort => "lease too short",
-            ErrorKind::ShutDown => "client shut down",
-            ErrorKind::Unavailable => "too few nodes available",
-        })
-    }
+words! { ErrorKind:
+    Cancelled => "wait cancelled",
+    Config => "invalid configuration",
+    Entropy => "no entropy from the operating system",
+    Forked => "handle belongs to the parent process",
+    LeaseLost => "lease ended",
+    LeaseTooShort => "lease too short",
+    ShutDown => "client shut down",
+    Unavailable => "too few nodes available",
 }
 
 impl fmt::Debug for Error {
@@ -283,14 +267,7 @@ impl NodeFault {
 
     /// Appends all causes to a line, in brackets; nothing if there are none.
     pub(crate) fn list(causes: &[NodeFault], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, cause) in causes.iter().enumerate() {
-            write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
-        }
-        if causes.is_empty() {
-            Ok(())
-        } else {
-            f.write_str("]")
-        }
+        in_brackets(causes.iter().map(NodeFault::to_string), f)
     }
 
     /// The node's address: `host:port`, or `unix:` and a path. Never its password.
@@ -311,6 +288,14 @@ impl NodeFault {
     /// The cause in words, without the address.
     pub(crate) fn explained(&self) -> Explained {
         Explained(self.fault)
+    }
+}
+
+/// Writes these with brackets around them, if there are any.
+fn in_brackets(parts: impl Iterator<Item = String>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match parts.collect::<Vec<_>>().as_slice() {
+        [] => Ok(()),
+        parts => write!(f, " [{}]", parts.join("; ")),
     }
 }
 

@@ -17,8 +17,7 @@
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
 use crate::events::event::{Event, LossReason};
-use crate::events::metrics::class::Class;
-use crate::events::metrics::classes::ClassId;
+use crate::events::metrics::class::{Class, ClassId};
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
 use crate::events::release::ReleaseOutcome;

@@ -84,7 +84,7 @@ impl NodeStates {
     /// The node does not answer, or not for a lock. Reported if it was not down before.
     pub(crate) fn mark_down(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         self.clear_refusing(node);
-        self.nodes[node.index()].fault = Some(fault);
+        self.record_fault(node, fault);
         if self.enter(node, NodeMode::Down, now) {
             self.push(|names| Event::NodeDown {
                 node: names.node(node),
@@ -135,10 +135,9 @@ impl NodeStates {
 
     /// The quarantine has ended. Reported if its beginning was.
     pub(crate) fn quarantine_ended(&mut self, node: NodeId) {
-        let node_alone = NodeSet::only(node);
-        self.unreported_quarantined = self.unreported_quarantined.without(node_alone);
+        self.unreported_quarantined.set(node, false);
         if self.reported_quarantined.contains(node) {
-            self.reported_quarantined = self.reported_quarantined.without(node_alone);
+            self.reported_quarantined.set(node, false);
             self.push(|names| Event::QuarantineEnded {
                 node: names.node(node),
             });

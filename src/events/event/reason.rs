@@ -1,7 +1,5 @@
 //! Why a call ended without the lock, and why a lock was lost.
 
-use std::fmt;
-
 /// Why a call for a lock ended without it. `Display` is one phrase for a log.
 ///
 /// ```
@@ -32,18 +30,14 @@ pub enum GaveUpReason {
     ShutDown = 7,
 }
 
-impl fmt::Display for GaveUpReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            GaveUpReason::Cancelled => "the wait was cancelled",
-            GaveUpReason::Failed => "the call could not be made",
-            GaveUpReason::Held => "another client holds the lock",
-            GaveUpReason::ShutDown => "the client was shut down",
-            GaveUpReason::TimedOut => "the limit of the wait passed",
-            GaveUpReason::TooLate => "granted only after the lease had ended",
-            GaveUpReason::Unavailable => "too few nodes available",
-        })
-    }
+words! { GaveUpReason:
+    Cancelled => "the wait was cancelled",
+    Failed => "the call could not be made",
+    Held => "another client holds the lock",
+    ShutDown => "the client was shut down",
+    TimedOut => "the limit of the wait passed",
+    TooLate => "granted only after the lease had ended",
+    Unavailable => "too few nodes available",
 }
 
 /// Why a lock was lost. `Display` is one phrase for a log.
@@ -65,11 +59,7 @@ pub enum LossReason {
     LeaseEnded = 1,
 }
 
-impl fmt::Display for LossReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            LossReason::KeyGone => "the key is gone on a majority of nodes",
-            LossReason::LeaseEnded => "lease expired",
-        })
-    }
+words! { LossReason:
+    KeyGone => "the key is gone on a majority of nodes",
+    LeaseEnded => "lease expired",
 }

@@ -1,7 +1,5 @@
 //! How serious an event is: for log levels and alarms.
 
-use std::fmt;
-
 /// How serious an event is: [`Event::severity`](super::Event::severity). Ordered, the least first.
 ///
 /// | Severity | Events |
@@ -31,13 +29,9 @@ pub enum Severity {
     Error = 4,
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Severity::Debug => "debug",
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        })
-    }
+words! { Severity:
+    Debug => "debug",
+    Info => "info",
+    Warning => "warning",
+    Error => "error",
 }

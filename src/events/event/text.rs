@@ -1,6 +1,6 @@
 //! Each event as one line of a log.
 
-use super::variants::Event;
+use super::variants::Event::{self, *};
 use crate::algorithm::time::Human;
 use crate::events::error::NodeFault;
 use crate::events::release::ReleaseOutcome;
@@ -10,7 +10,7 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |is_said, word| if is_said { word } else { "" };
         match self {
-            Event::Acquired {
+            Acquired {
                 name,
                 waited,
                 attempts: 0,
@@ -22,7 +22,7 @@ impl fmt::Display for Event {
                     Human(*waited)
                 )
             }
-            Event::Acquired {
+            Acquired {
                 name,
                 waited,
                 attempts,
@@ -34,7 +34,7 @@ impl fmt::Display for Event {
                     Human(*waited)
                 )
             }
-            Event::AttemptLost {
+            AttemptLost {
                 name,
                 attempt,
                 granted,
@@ -47,13 +47,13 @@ impl fmt::Display for Event {
                 )?;
                 NodeFault::list(causes, f)
             }
-            Event::CredentialsFailed { node, fault } => {
+            CredentialsFailed { node, fault } => {
                 write!(f, "{node}: credentials not replaced: {}", fault.explained())
             }
-            Event::EventsDropped { count } => {
+            EventsDropped { count } => {
                 write!(f, "{count} events dropped: the observer is too slow")
             }
-            Event::Extended {
+            Extended {
                 name,
                 ttl,
                 is_automatic,
@@ -65,7 +65,7 @@ impl fmt::Display for Event {
                     Human(*ttl)
                 )
             }
-            Event::ExtensionFailed {
+            ExtensionFailed {
                 name,
                 is_automatic,
                 remaining,
@@ -79,7 +79,7 @@ impl fmt::Display for Event {
                 )?;
                 NodeFault::list(causes, f)
             }
-            Event::GaveUp {
+            GaveUp {
                 name,
                 reason,
                 waited,
@@ -96,34 +96,34 @@ impl fmt::Display for Event {
                 write!(f, ": {reason}")?;
                 NodeFault::list(causes, f)
             }
-            Event::KeyWithoutExpiry { name, key, nodes } => {
+            KeyWithoutExpiry { name, key, nodes } => {
                 write!(
                     f,
                     "lock {name:?} is held by key {key:?}, which has no expiry on {}",
                     nodes.join(", ")
                 )
             }
-            Event::Lost { name, reason, .. } => write!(f, "lock {name:?} lost: {reason}"),
-            Event::NodeDown { node, fault } => write!(f, "{node} is down: {}", fault.explained()),
-            Event::NodeMayEvict { node, policy } => write!(f, "{node} may evict locks ({policy})"),
-            Event::NodeMismatched { node, mismatch } => write!(f, "{node}: {mismatch}"),
-            Event::NodeMoved { node, master } => {
+            Lost { name, reason, .. } => write!(f, "lock {name:?} lost: {reason}"),
+            NodeDown { node, fault } => write!(f, "{node} is down: {}", fault.explained()),
+            NodeMayEvict { node, policy } => write!(f, "{node} may evict locks ({policy})"),
+            NodeMismatched { node, mismatch } => write!(f, "{node}: {mismatch}"),
+            NodeMoved { node, master } => {
                 write!(f, "{node} is led to the master of its shard, {master}")
             }
-            Event::NodeNotDurable { node } => {
+            NodeNotDurable { node } => {
                 let what = "is declared durable but appends nothing to disk (aof_enabled:0)";
                 write!(f, "{node} {what}; the declaration is ignored")
             }
-            Event::NodeQuarantined { node, remaining } => {
+            NodeQuarantined { node, remaining } => {
                 write!(
                     f,
                     "{node} may have forgotten locks, does not vote for {}",
                     Human(*remaining)
                 )
             }
-            Event::NodeUp { node } => write!(f, "{node} is up"),
-            Event::QuarantineEnded { node } => write!(f, "{node} votes again after its quarantine"),
-            Event::ReleaseFailed {
+            NodeUp { node } => write!(f, "{node} is up"),
+            QuarantineEnded { node } => write!(f, "{node} votes again after its quarantine"),
+            ReleaseFailed {
                 name,
                 is_dropped,
                 causes,
@@ -136,7 +136,7 @@ impl fmt::Display for Event {
                 )?;
                 NodeFault::list(causes, f)
             }
-            Event::ReleaseNotificationsRefused {
+            ReleaseNotificationsRefused {
                 node,
                 fault,
                 is_publishing,
@@ -147,7 +147,7 @@ impl fmt::Display for Event {
                 };
                 write!(f, "{node} {effect}: {}", fault.explained())
             }
-            Event::Released {
+            Released {
                 name,
                 is_dropped,
                 outcome,
@@ -160,11 +160,11 @@ impl fmt::Display for Event {
                 );
                 write!(f, "released {name:?}{how}{late}")
             }
-            Event::Repaired { name, nodes } => {
+            Repaired { name, nodes } => {
                 write!(f, "set the key of {name:?} again on {}", nodes.join(", "))
             }
-            Event::Waiting { name } => write!(f, "waiting for {name:?}"),
-            Event::WaitingForItself { name, remaining } => write!(
+            Waiting { name } => write!(f, "waiting for {name:?}"),
+            WaitingForItself { name, remaining } => write!(
                 f,
                 "waiting for {name:?}, which this thread holds: unless another thread releases it, the wait lasts \
                  until the lease ends, in {} or later",

@@ -1,4 +1,9 @@
-//! What is counted of the locks of one class.
+//! What is counted of the locks of one class, and the classes, which are found by name without a
+//! lock.
+//!
+//! Classes are added and never removed, up to a limit. What exceeds it is counted together, as
+//! `other`, so that names that a program makes up cannot fill the memory, nor the memory of a
+//! metrics server.
 
 use super::families::{COUNTERS, Family, HELD, WAIT, WAITING};
 use super::histogram::Histogram;
@@ -6,6 +11,8 @@ use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{Outcome, Tally};
 use crate::events::event::LossReason;
 use crate::events::release::ReleaseOutcome;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -29,7 +36,7 @@ pub(crate) enum ExtensionResult {
 
 /// A class of locks, and what is counted of it.
 pub(crate) struct Class {
-    name: Box<str>,
+    pub(super) name: Box<str>,
     /// By series of [`WAIT`].
     pub(super) waits: Box<[Histogram]>,
     pub(super) holds: Histogram,
@@ -49,7 +56,7 @@ pub(super) const GAUGES: [(Family, Number); 2] = [
 ];
 
 impl Class {
-    pub(super) fn new(name: &str) -> Class {
+    fn new(name: &str) -> Class {
         Class {
             name: name.into(),
             waits: WAIT.series().iter().map(|_| Histogram::default()).collect(),
@@ -61,12 +68,8 @@ impl Class {
         }
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether any call has ended, or waits, or holds.
-    pub(super) fn is_used(&self) -> bool {
+    fn is_used(&self) -> bool {
         let in_use = [&self.waiting, &self.held]
             .iter()
             .any(|gauge| gauge.load(Ordering::Relaxed) != 0);
@@ -145,5 +148,118 @@ impl Class {
 
     fn add(&self, family: Counted, series: usize, times: u32) {
         self.counters[family as usize][series].fetch_add(times.into(), Ordering::Relaxed);
+    }
+}
+
+/// Most classes, not counting `other`.
+const MOST: usize = 256;
+/// Longest name of a class, in bytes. A longer one is counted as `other`.
+const LONGEST: usize = 128;
+/// The name of the class of all that have no other one.
+pub(super) const OTHER: &str = "other";
+
+/// The index of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassId(u16);
+
+impl ClassId {
+    const OTHER: ClassId = ClassId(MOST as u16);
+}
+
+/// All classes. A class is at the index of its hash, or at the first free one behind it.
+pub(super) struct Classes {
+    known: Box<[OnceLock<Box<Class>>]>,
+    other: Class,
+}
+
+impl Classes {
+    pub(super) fn new() -> Classes {
+        Classes {
+            known: (0..MOST).map(|_| OnceLock::new()).collect(),
+            other: Class::new(OTHER),
+        }
+    }
+
+    /// The class of this name, which is added if there is room.
+    pub(super) fn find(&self, name: &str) -> ClassId {
+        if name.len() > LONGEST || name == OTHER {
+            return ClassId::OTHER;
+        }
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name) as usize;
+        // Another thread may add a class there first.
+        let is_it = |index: &usize| {
+            self.known[*index]
+                .get_or_init(|| Box::new(Class::new(name)))
+                .name
+                .as_ref()
+                == name
+        };
+        let found = (0..MOST)
+            .map(|step| hash.wrapping_add(step) % MOST)
+            .find(is_it);
+        found.map_or(ClassId::OTHER, |index| ClassId(index as u16))
+    }
+
+    pub(super) fn get(&self, id: ClassId) -> &Class {
+        self.known
+            .get(usize::from(id.0))
+            .and_then(OnceLock::get)
+            .map_or(&self.other, Box::as_ref)
+    }
+
+    /// All classes in which anything may have been counted, `other` last.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Class> {
+        let other = Some(&self.other).filter(|other| other.is_used());
+        self.known
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(Box::as_ref)
+            .chain(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_class_and_what_does_not_fit_is_other() {
+        let classes = Classes::new();
+        let ids: Vec<ClassId> = (0..MOST)
+            .map(|number| classes.find(&number.to_string()))
+            .collect();
+        assert!(ids.iter().all(|&id| id != ClassId::OTHER));
+        for (number, &id) in ids.iter().enumerate() {
+            assert_eq!(
+                (classes.find(&number.to_string()), &*classes.get(id).name),
+                (id, number.to_string().as_str())
+            );
+        }
+        assert_eq!(classes.find("one more"), ClassId::OTHER);
+        assert_eq!(
+            (classes.find(&"x".repeat(LONGEST + 1)), classes.find(OTHER)),
+            (ClassId::OTHER, ClassId::OTHER)
+        );
+        assert_eq!(&*classes.get(ClassId::OTHER).name, OTHER);
+        assert_eq!(classes.iter().count(), MOST, "nothing was counted as other");
+    }
+
+    #[test]
+    fn threads_that_add_the_same_names_agree() {
+        let classes = Classes::new();
+        let found: Vec<Vec<ClassId>> = std::thread::scope(|scope| {
+            let find = || {
+                (0..MOST)
+                    .map(|number| classes.find(&format!("{number}")))
+                    .collect()
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(find)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert!(found.iter().all(|ids| ids == &found[0]));
+        assert_eq!(classes.iter().count(), MOST);
     }
 }

@@ -1,7 +1,6 @@
 //! The counters that a program has, and the ways to count.
 
-use super::class::Class;
-use super::classes::{ClassId, Classes, OTHER};
+use super::class::{Class, ClassId, Classes, OTHER};
 use super::nodes::{NodeSample, NodeSources};
 #[cfg(feature = "metrics")]
 use super::recorded::{self, Recorded};

@@ -4,7 +4,6 @@
 //! a call within a callback, changes none of them.
 
 pub(crate) mod class;
-pub(crate) mod classes;
 pub(crate) mod counters;
 pub(crate) mod families;
 mod histogram;

@@ -98,12 +98,10 @@ impl NodeSources {
                 continue;
             };
             for sample in samples {
-                match nodes.get_mut(&sample.address) {
-                    Some(known) => known.merge(&sample),
-                    None => {
-                        nodes.insert(sample.address.clone(), sample);
-                    }
-                }
+                nodes
+                    .entry(sample.address.clone())
+                    .and_modify(|known| known.merge(&sample))
+                    .or_insert(sample);
             }
         }
         if !ended.is_empty() {

@@ -37,10 +37,10 @@ pub(super) struct ClassSeries {
 impl Recorded {
     /// Sets counters and gauges to the numbers of a class.
     pub(super) fn update(&self, class: &Class) -> Arc<ClassSeries> {
-        let new = || Arc::new(ClassSeries::new(class.name()));
+        let new = || Arc::new(ClassSeries::new(&class.name));
         let series = Arc::clone(
             lock(&self.classes)
-                .entry(class.name().to_owned())
+                .entry(class.name.to_string())
                 .or_insert_with(new),
         );
         for (gauge, (_, value)) in series.gauges.iter().zip(class::GAUGES) {

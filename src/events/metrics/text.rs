@@ -24,7 +24,7 @@ impl Text {
 
     pub(super) fn classes<'c>(&mut self, classes: impl Iterator<Item = &'c Class>) {
         let classes: Vec<(&Class, String)> = classes
-            .map(|class| (class, label("class", class.name())))
+            .map(|class| (class, label("class", &class.name)))
             .collect();
         self.family(&WAIT);
         let outcomes = suffixes(&WAIT);

@@ -16,24 +16,20 @@ impl SpanLink {
 }
 
 impl WaitSpan {
-    #[inline]
     pub(crate) fn begin<'n>(_: &LockKey, _: Kind, _: impl FnOnce() -> &'n str) -> WaitSpan {
         WaitSpan
     }
 
-    #[inline]
     pub(crate) fn link(&self) -> SpanLink {
         SpanLink
     }
 
-    #[inline]
     pub(crate) fn end(self, _: u32, _: Option<GaveUpReason>) {}
 }
 
 impl HoldSpan {
     pub(crate) const NONE: HoldSpan = HoldSpan;
 
-    #[inline]
     pub(crate) fn begin<'n>(
         _: &LockKey,
         _: Kind,
@@ -43,24 +39,19 @@ impl HoldSpan {
         HoldSpan
     }
 
-    #[inline]
     pub(crate) fn ask_for_loss<L>(&self, _: impl FnOnce() -> L)
     where
         L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
     {
     }
 
-    #[inline]
     pub(crate) fn link(&self) -> SpanLink {
         SpanLink
     }
 
-    #[inline]
     pub(crate) fn end_on_loss(&self, _: impl FnOnce(Box<dyn FnOnce() + Send>)) {}
 
-    #[inline]
     pub(crate) fn end_if_lost(&self) {}
 
-    #[inline]
     pub(crate) fn end(&self, _: HoldOutcome) {}
 }
