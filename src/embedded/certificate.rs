@@ -1,9 +1,10 @@
 //! The certificate of a node, and the CA that has issued it: made when the node is started, and
 //! kept nowhere else.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection};
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -22,18 +23,29 @@ impl Identity {
     /// # Errors
     /// There are no random bytes.
     pub(super) fn make() -> io::Result<Identity> {
-        let (certificates, key, root_pem) = issue().map_err(io::Error::other)?;
+        Identity::issue().map_err(io::Error::other)
+    }
+
+    fn issue() -> Result<Identity, Box<dyn Error + Send + Sync>> {
+        let mut root = CertificateParams::new(Vec::new())?;
+        root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        root.distinguished_name
+            .push(DnType::CommonName, "CA of an embedded node");
+        let root_key = KeyPair::generate()?;
+        let root_pem = root.self_signed(&root_key)?.pem().into();
+        let key = KeyPair::generate()?;
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
+        let certificate =
+            CertificateParams::new(names)?.signed_by(&key, &Issuer::new(root, root_key))?;
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config =
-            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.and_then(|config| {
-            config
-                .with_no_client_auth()
-                .with_single_cert(certificates, key.into())
-        });
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into())?;
         Ok(Identity {
-            config: Arc::new(config.map_err(io::Error::other)?),
-            root_pem: root_pem.into(),
+            config: Arc::new(config),
+            root_pem,
         })
     }
 
@@ -47,28 +59,4 @@ impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
     }
-}
-
-type Issued = (
-    Vec<rustls::pki_types::CertificateDer<'static>>,
-    PrivatePkcs8KeyDer<'static>,
-    String,
-);
-
-fn issue() -> Result<Issued, Error> {
-    let mut root = CertificateParams::new(Vec::new())?;
-    root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    root.distinguished_name
-        .push(DnType::CommonName, "CA of an embedded node");
-    let root_key = KeyPair::generate()?;
-    let root_pem = root.self_signed(&root_key)?.pem();
-    let key = KeyPair::generate()?;
-    let names = ["127.0.0.1", "localhost"].map(str::to_owned);
-    let certificate =
-        CertificateParams::new(names)?.signed_by(&key, &Issuer::new(root, root_key))?;
-    Ok((
-        vec![certificate.der().clone()],
-        key.serialize_der().into(),
-        root_pem,
-    ))
 }

@@ -65,10 +65,9 @@ impl Wire {
             let count = tls.read_tls(&mut self.stream)?;
             let outcome = tls.process_new_packets();
             // A flight of the handshake, or the alert that belongs to a failure.
-            self.flush()?;
+            flush(tls, &mut self.stream)?;
             let ends = outcome.map_err(io::Error::other)?.peer_has_closed();
-            let mut reader = self.tls.as_mut().map(|tls| tls.reader());
-            while let Some(Ok(length @ 1..)) = reader.as_mut().map(|reader| reader.read(chunk)) {
+            while let Ok(length @ 1..) = tls.reader().read(chunk) {
                 input.extend_from_slice(&chunk[..length]);
             }
             return Ok(count > 0 && !ends);
@@ -81,16 +80,13 @@ impl Wire {
     /// Sends what is taken.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(feature = "embedded-tls")]
-        if self.tls.is_some() {
-            self.flush()?;
-            if self.has_unsent() {
+        if let Some(tls) = &mut self.tls {
+            flush(tls, &mut self.stream)?;
+            if tls.wants_write() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let taken = self
-                .tls
-                .as_mut()
-                .map_or(Ok(0), |tls| tls.writer().write(bytes));
-            self.flush()?;
+            let taken = tls.writer().write(bytes);
+            flush(tls, &mut self.stream)?;
             return taken;
         }
         self.stream.write(bytes)
@@ -100,13 +96,19 @@ impl Wire {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         #[cfg(feature = "embedded-tls")]
         if let Some(tls) = &mut self.tls {
-            while tls.wants_write() {
-                match tls.write_tls(&mut self.stream) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    sent => sent?,
-                };
-            }
+            flush(tls, &mut self.stream)?;
         }
         Ok(())
     }
+}
+
+#[cfg(feature = "embedded-tls")]
+fn flush(tls: &mut ServerConnection, stream: &mut TcpStream) -> io::Result<()> {
+    while tls.wants_write() {
+        match tls.write_tls(stream) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            sent => sent?,
+        };
+    }
+    Ok(())
 }
