@@ -9,35 +9,9 @@ use super::config::{Condition, ServerKind};
 use super::expire;
 use super::keyspace::{Keyspace, Millis};
 use super::pubsub::Exchange;
-use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
-use super::set::deadline_of_set;
+use super::reply::{Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
 use super::sorted_set::Member;
 use crate::protocol::kinds::number::number;
-use std::borrow::Cow;
-
-/// The error reply of a script that comes to no answer: what a command inside it replied, or what
-/// the server reports about the script itself.
-pub(super) type Failure = Cow<'static, str>;
-
-/// What a script returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ScriptValue {
-    /// As a bulk string.
-    Bulk(Vec<u8>),
-    Integer(i64),
-    /// The null string.
-    Null,
-}
-
-impl ScriptValue {
-    /// A fence, as scripts return it.
-    pub(super) fn fence(fence: u64) -> ScriptValue {
-        ScriptValue::Bulk(fence.to_string().into_bytes())
-    }
-}
-
-/// What becomes of a script.
-pub(super) type Answer = Result<ScriptValue, Failure>;
 
 /// A running script.
 pub(super) struct Calls<'s> {
@@ -104,7 +78,7 @@ impl<'s> Calls<'s> {
         self.database.set(
             self.key,
             value,
-            Some(deadline_of_set(milliseconds, self.now)?),
+            Some(expire::deadline_of_set(milliseconds, self.now)?),
             self.now,
         );
         Ok(())

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
 use super::wire::{Protection, Wire};
-use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
+use crate::protocol::resp::{Decoder, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
 const MAX_UNSENT: usize = 256 * 1024;
@@ -22,9 +22,8 @@ pub(super) struct Connection {
     decoder: Decoder,
     /// Bytes received and not yet understood.
     input: Vec<u8>,
+    /// Replies that were not sent.
     output: Vec<u8>,
-    /// How much of `output` has been sent.
-    sent: usize,
     /// `input` may hold requests that were left unanswered because `output` was full.
     backlogged: bool,
     /// After a protocol error: send what there is to send, then close.
@@ -40,7 +39,6 @@ impl Connection {
             decoder: Decoder::default(),
             input: Vec::new(),
             output: Vec::new(),
-            sent: 0,
             backlogged: false,
             closing: false,
         })
@@ -58,7 +56,7 @@ impl Connection {
 
     /// Whether it has replies that the socket did not take.
     pub(super) fn wants_to_write(&self) -> bool {
-        self.unsent() > 0 || self.wire.has_unsent()
+        !self.output.is_empty() || self.wire.has_unsent()
     }
 
     /// Sends, reads once, answers, sends. False when the connection has come to its end.
@@ -93,12 +91,13 @@ impl Connection {
         messages
             .iter()
             .for_each(|message| self.session.hear(message, &mut self.output));
-        self.unsent() <= 4 * MAX_UNSENT && self.send()
+        self.output.len() <= 4 * MAX_UNSENT && self.send()
     }
 
-    /// It has come to its end.
-    pub(super) fn forget(&mut self, store: &mut Store) {
+    /// It has come to its end: false.
+    pub(super) fn end(&mut self, store: &mut Store) -> bool {
         store.forget(&mut self.session);
+        false
     }
 
     /// Answers the complete requests, as long as there is room for replies.
@@ -106,24 +105,22 @@ impl Connection {
         let mut position = 0;
         self.backlogged = false;
         while !self.closing {
-            if self.unsent() >= MAX_UNSENT {
+            if self.output.len() >= MAX_UNSENT {
                 self.backlogged = true;
                 break;
             }
-            let mut words = [b"".as_slice(); MAX_ARRAY];
-            let count = match self.decoder.decode(&self.input[position..]) {
+            let words = match self.decoder.decode(&self.input[position..]) {
                 Ok(None) => break,
                 Ok(Some((request, length))) => {
                     position += length;
-                    split(request, &mut words)
+                    split(request)
                 }
                 Err(_) => None,
             };
-            if let Some(count) = count {
-                let words = &words[..count];
-                store.execute(&mut self.session, words, now, &mut self.output);
+            if let Some(words) = words {
+                store.execute(&mut self.session, &words, now, &mut self.output);
             } else {
-                reply::error(&mut self.output, NOT_A_REQUEST);
+                reply::Reply::Error(NOT_A_REQUEST.into()).write(&mut self.output);
                 self.closing = true;
             }
         }
@@ -132,22 +129,15 @@ impl Connection {
 
     /// Sends what the socket takes; false when the client is gone.
     fn send(&mut self) -> bool {
-        while self.sent < self.output.len() {
-            match self.wire.write(&self.output[self.sent..]) {
+        while !self.output.is_empty() {
+            match self.wire.write(&self.output) {
                 Ok(0) => return false,
-                Ok(length) => self.sent += length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(length) => drop(self.output.drain(..length)),
                 Err(error) if is_transient(&error) => break,
                 Err(_) => return false,
             }
         }
-        self.output.drain(..self.sent);
-        self.sent = 0;
         self.wire.flush().is_ok()
-    }
-
-    fn unsent(&self) -> usize {
-        self.output.len() - self.sent
     }
 }
 
@@ -159,22 +149,17 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 /// The words of a request: an array of bulk strings, and nothing else.
-fn split<'b>(request: Reply<'b>, words: &mut [&'b [u8]; MAX_ARRAY]) -> Option<usize> {
-    let elements = match request {
-        // Servers pass over the null array without a word.
-        Reply::Array(None) => return Some(0),
-        Reply::Array(Some(elements)) => elements,
-        _ => return None,
+fn split(request: Reply<'_>) -> Option<Vec<&[u8]>> {
+    let word = |element| match element {
+        Reply::Bulk(bytes) => bytes,
+        _ => None,
     };
-    let mut count = 0;
-    for (element, word) in elements.zip(words) {
-        let Reply::Bulk(Some(bytes)) = element else {
-            return None;
-        };
-        *word = bytes;
-        count += 1;
+    match request {
+        // Servers pass over the null array without a word.
+        Reply::Array(None) => Some(Vec::new()),
+        Reply::Array(Some(elements)) => elements.map(word).collect(),
+        _ => None,
     }
-    Some(count)
 }
 
 const NOT_A_REQUEST: &str = "ERR Protocol error: expected an array of bulk strings";

@@ -67,7 +67,7 @@ impl Keyspace {
     pub(super) fn members(&self, key: &[u8], now: Millis) -> Result<&[Member], &'static str> {
         match self.live(key, now).map(|entry| &entry.value) {
             None => Ok(&[]),
-            Some(Value::Set(set)) => Ok(set.members()),
+            Some(Value::Set(set)) => Ok(&set.members),
             Some(Value::String(_)) => Err(WRONG_TYPE),
         }
     }
@@ -96,7 +96,7 @@ impl Keyspace {
             return Err(WRONG_TYPE);
         };
         let result = change(set);
-        if set.members().is_empty() {
+        if set.members.is_empty() {
             self.entries.remove(key);
         }
         Ok(result)
@@ -110,18 +110,6 @@ impl Keyspace {
 
     /// Sets the key, whatever it held before.
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>, now: Millis) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            match &mut entry.value {
-                // A lock's key gets a new token of the same length again and again: keep the
-                // allocation if it fits.
-                Value::String(present) if present.len() == value.len() => {
-                    present.copy_from_slice(value)
-                }
-                other => *other = Value::String(value.into()),
-            }
-            entry.deadline = deadline;
-            return;
-        }
         self.make_room(now);
         self.entries.insert(
             key.into(),

@@ -46,7 +46,6 @@ mod range;
 mod reply;
 mod scripts;
 mod server;
-mod set;
 mod sorted_set;
 #[doc(hidden)]
 pub mod store;
@@ -164,14 +163,10 @@ impl EmbeddedNode {
     /// itself. Bytes that are not UTF-8 are shown as U+FFFD.
     pub fn keys(&self) -> Vec<String> {
         let now = self.shared.clock.now();
-        let keys: Vec<String> = self
-            .shared
-            .store()
-            .keys(now)
-            .map(|key| String::from_utf8_lossy(key).into_owned())
-            .collect();
-        keys.into_iter()
-            .filter(|key| !key.starts_with(key_space::NODE))
+        let store = self.shared.store();
+        let keys = store.keys(now).map(String::from_utf8_lossy);
+        keys.filter(|key| !key.starts_with(key_space::NODE))
+            .map(String::from)
             .collect()
     }
 

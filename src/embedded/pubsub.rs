@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::reply;
+use super::reply::Reply;
+use crate::protocol::resp;
 
 /// What was published and not handed out yet, and how many listen to what.
 #[derive(Clone, Debug, Default)]
@@ -55,42 +56,34 @@ impl Exchange {
         &mut self,
         subscriptions: &mut Subscriptions,
         channels: &[&[u8]],
-        out: &mut Vec<u8>,
-    ) {
-        for &channel in channels {
+    ) -> Reply {
+        let subscribe = |&channel: &&[u8]| {
             if !subscriptions.channels.contains_key(channel) {
                 subscriptions
                     .channels
                     .insert(channel.to_vec(), self.published);
                 *self.listeners.entry(channel.to_vec()).or_default() += 1;
             }
-            reply::array(out, 3);
-            reply::bulk(out, b"subscribe");
-            reply::bulk(out, channel);
-            reply::integer(out, subscriptions.channels.len());
-        }
+            let count = Reply::count(subscriptions.channels.len());
+            Reply::Array(vec![Reply::bulk("subscribe"), Reply::bulk(channel), count])
+        };
+        Reply::Each(channels.iter().map(subscribe).collect())
     }
 
     /// A connection has come to its end.
     pub(super) fn forget(&mut self, subscriptions: &mut Subscriptions) {
         for channel in std::mem::take(&mut subscriptions.channels).into_keys() {
-            self.leave(&channel);
+            if let Some(listeners) = self.listeners.get_mut(&channel) {
+                *listeners -= 1;
+            }
         }
+        self.listeners.retain(|_, listeners| *listeners > 0);
     }
 
     /// All of them have.
     pub(super) fn clear(&mut self) {
         self.listeners.clear();
         self.messages.clear();
-    }
-
-    fn leave(&mut self, channel: &[u8]) {
-        if let Some(listeners) = self.listeners.get_mut(channel) {
-            *listeners -= 1;
-            if *listeners == 0 {
-                self.listeners.remove(channel);
-            }
-        }
     }
 }
 
@@ -107,10 +100,7 @@ impl Subscriptions {
             .get(&message.channel)
             .is_some_and(|&since| message.number > since)
         {
-            reply::array(out, 3);
-            reply::bulk(out, b"message");
-            reply::bulk(out, &message.channel);
-            reply::bulk(out, &message.payload);
+            resp::encode(out, &[b"message", &message.channel, &message.payload]);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! Step for step what the script does, in its order, so that the two can be read side by side. Not
 //! so: the node lets every client publish and touch a queue.
 
-use super::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use super::calls::Calls;
 use super::numbers::DAY;
-use super::reply::NO_ARGUMENT;
+use super::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use super::sorted_set::score;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::queue::Member;
@@ -61,7 +61,7 @@ pub(super) trait LockKind {
     }
 
     /// The reply to a take where the lock is held with the caller's token.
-    fn has_key(&self, _calls: &Calls<'_>) -> ScriptValue {
+    fn has_key(&self, _calls: &Calls<'_>) -> Reply {
         Integer(1)
     }
 
@@ -69,7 +69,7 @@ pub(super) trait LockKind {
     ///
     /// # Errors
     /// What keeps the script from an answer.
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure>;
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure>;
 
     /// Whether a grant leaves the caller's entry in the queue.
     fn keeps_entry(&self) -> bool {
@@ -150,7 +150,7 @@ struct Queue<'q, 's, K> {
 
 impl<K: LockKind> Queue<'_, '_, K> {
     /// The verbs of a caller that holds the lock, or waits for it, no longer.
-    fn end(mut self, is_leave: bool) -> ScriptValue {
+    fn end(mut self, is_leave: bool) -> Reply {
         let ticket = if is_leave { b"" } else { self.calls.text(4) };
         let mut done = !is_leave && self.lock.ours;
         if !ticket.is_empty() {
@@ -215,7 +215,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
         // A longer one is of no program of ours.
         let first = self.first_entry().unwrap_or_default();
         reply.extend_from_slice(&first[..first.len().min(Member::LONGEST + 1)]);
-        Ok(ScriptValue::Bulk(reply))
+        Ok(Reply::Bulk(reply))
     }
 
     /// What a refusal shows of the holder.
@@ -318,7 +318,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     /// Grants the lock, if no entry keeps the caller from it.
-    fn grant(&mut self) -> Result<Option<ScriptValue>, Failure> {
+    fn grant(&mut self) -> Result<Option<Reply>, Failure> {
         let asked = self.kind.asked();
         let rank = self.rank();
         if !self.kind.fits(self.calls, asked, rank, None) {

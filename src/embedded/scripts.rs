@@ -9,8 +9,8 @@ mod permit;
 mod plain;
 mod read_write;
 
-use super::calls::{Answer, Calls, ScriptValue::Integer};
-use super::reply::NO_ARGUMENT;
+use super::calls::Calls;
+use super::reply::{Answer, NO_ARGUMENT, Reply::Integer};
 use crate::protocol::kinds::plain::EXTEND;
 use crate::protocol::{kinds, node_note as note, script};
 

@@ -115,13 +115,12 @@ impl Server {
     /// Runs until it is stopped, or its owner is gone.
     pub(super) fn run(mut self) {
         let mut chunk = vec![0; CHUNK];
-        let mut ready = Vec::new();
         let mut accepting = true;
         loop {
-            let Ok((woken, incoming)) = self.wait(accepting, &mut ready) else {
+            let Ok(ready) = self.wait(accepting) else {
                 return;
             };
-            if woken {
+            if ready[0] {
                 self.waker.drain();
                 if !self.obey() {
                     return;
@@ -129,7 +128,8 @@ impl Server {
                 // The sockets that were ready may be gone by now: look again.
                 continue;
             }
-            self.advance(&ready, &mut chunk);
+            let incoming = ready.get(1 + self.connections.len()) == Some(&true);
+            self.advance(&ready[1..], &mut chunk);
             accepting = !incoming || self.accept();
             self.shared
                 .connections
@@ -137,9 +137,8 @@ impl Server {
         }
     }
 
-    /// Waits until something is ready: the waker, the listener, and in `ready` each of the
-    /// connections.
-    fn wait(&self, accepting: bool, ready: &mut Vec<bool>) -> io::Result<(bool, bool)> {
+    /// Waits until something is ready. Which is: the waker, each of the connections, the listener.
+    fn wait(&self, accepting: bool) -> io::Result<Vec<bool>> {
         let mut sockets = vec![PollFd::new(self.waker.source(), PollFlags::IN)];
         if !self.hung {
             for connection in &self.connections {
@@ -154,40 +153,26 @@ impl Server {
                 sockets.push(PollFd::new(listener, PollFlags::IN));
             }
         }
-        let pause = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(ACCEPT_PAUSE.subsec_nanos()) as _,
-        };
-        match poll(&mut sockets, (!accepting).then_some(&pause)) {
+        let pause = Timespec::try_from(ACCEPT_PAUSE).ok();
+        match poll(&mut sockets, pause.filter(|_| !accepting).as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut fired = sockets.iter().map(|socket| !socket.revents().is_empty());
-        let woken = fired.next().unwrap_or(false);
-        ready.clear();
-        ready.extend(fired.by_ref().take(self.connections.len()));
-        Ok((woken, fired.next().unwrap_or(false)))
+        let ready = sockets.iter().map(|socket| !socket.revents().is_empty());
+        Ok(ready.collect())
     }
 
     /// Carries out what was ordered; false to stop.
     fn obey(&mut self) -> bool {
         while let Ok(PendingOrder { order, done }) = self.requests.try_recv() {
-            let result = match order {
-                Order::Hang => {
-                    self.hung = true;
-                    Ok(())
-                }
-                Order::Kill => {
-                    self.kill();
-                    Ok(())
-                }
-                Order::Resume => {
-                    self.hung = false;
-                    Ok(())
-                }
-                Order::Revive(run_id) => self.revive(run_id),
+            let mut result = Ok(());
+            match order {
+                Order::Hang => self.hung = true,
+                Order::Kill => self.kill(),
+                Order::Resume => self.hung = false,
+                Order::Revive(run_id) => result = self.revive(run_id),
                 Order::Stop => return false,
-            };
+            }
             // The caller that sent the order may have gone away.
             let _ = done.send(result);
         }
@@ -230,22 +215,13 @@ impl Server {
         let mut store = self.shared.store();
         let mut ready = ready.iter();
         self.connections.retain_mut(|connection| {
-            let is_ready = ready.next().is_some_and(|&is_ready| is_ready);
-            let stays = !is_ready || connection.advance(&mut store, now, chunk);
-            if !stays {
-                connection.forget(&mut store);
-            }
-            stays
+            let is_ready = ready.next() == Some(&true);
+            !is_ready || connection.advance(&mut store, now, chunk) || connection.end(&mut store)
         });
         let messages = store.take_messages();
         if !messages.is_empty() {
-            self.connections.retain_mut(|connection| {
-                let stays = connection.hear(&messages);
-                if !stays {
-                    connection.forget(&mut store);
-                }
-                stays
-            });
+            self.connections
+                .retain_mut(|connection| connection.hear(&messages) || connection.end(&mut store));
         }
     }
 

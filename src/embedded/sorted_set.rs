@@ -6,7 +6,8 @@
 /// A sorted set. One without members is not stored: its key does not exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct SortedSet {
-    members: Vec<Member>,
+    /// In order.
+    pub(super) members: Vec<Member>,
 }
 
 /// A member and its score, which is a number or infinite.
@@ -17,11 +18,6 @@ pub(super) struct Member {
 }
 
 impl SortedSet {
-    /// All members, in order.
-    pub(super) fn members(&self) -> &[Member] {
-        &self.members
-    }
-
     /// Stores a member, or its new score; false if the member was there.
     pub(super) fn add(&mut self, name: &[u8], score: f64) -> bool {
         // A server keeps no sign of zero, as long as the set is small.
@@ -107,13 +103,13 @@ mod tests {
         }
         assert!(!set.add(b"b", 2.0), "it is moved");
         let names = |set: &SortedSet| {
-            set.members()
+            set.members
                 .iter()
                 .map(|member| member.name[0] as char)
                 .collect::<String>()
         };
         assert_eq!(names(&set), "eabcd");
-        assert_eq!(set.members()[3].score, 2.0);
+        assert_eq!(set.members[3].score, 2.0);
         assert!(set.remove(b"a") && !set.remove(b"a"));
         set.remove_above(2.0);
         assert_eq!(names(&set), "ebc");

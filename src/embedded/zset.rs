@@ -5,7 +5,7 @@
 
 use super::keyspace::{Keyspace, Millis};
 use super::range::part;
-use super::reply::{self, SYNTAX};
+use super::reply::{Reply, SYNTAX};
 use super::sorted_set::{Member, score, score_text};
 
 const NO_SCORE: &str = "ERR value is not a valid float";
@@ -44,20 +44,18 @@ pub(super) fn range(
     members: Result<&[Member], &'static str>,
     bounds: [&[u8]; 2],
     options: &[&[u8]],
-    out: &mut Vec<u8>,
-) -> Result<(), &'static str> {
+) -> Result<Reply, &'static str> {
     let has_scores = match options {
         [] => false,
         [b"WITHSCORES"] => true,
         _ => return Err(SYNTAX),
     };
-    let part = part(members, bounds, -1)?;
-    reply::array(out, part.len() * (1 + usize::from(has_scores)));
-    for Member { name, score } in part {
-        reply::bulk(out, name);
+    let mut replies = Vec::new();
+    for Member { name, score } in part(members, bounds, -1)? {
+        replies.push(Reply::bulk(&**name));
         if has_scores {
-            reply::bulk(out, score_text(*score).as_bytes());
+            replies.push(Reply::bulk(score_text(*score)));
         }
     }
-    Ok(())
+    Ok(Reply::Array(replies))
 }

@@ -3,9 +3,10 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::calls::Calls;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
 use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 use crate::protocol::kinds::fenced::FencedValue;
 use crate::protocol::kinds::plain::Signature;
 
@@ -50,7 +51,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         b"acquire" if left == 0 => return acquire(&mut stored, calls, 4),
         b"acquire" => {
             return Ok(if ours {
-                ScriptValue::fence(stored.fence)
+                Reply::fence(stored.fence)
             } else {
                 Integer(-3 - signed(left))
             });
@@ -96,7 +97,7 @@ fn acquire(stored: &mut FencedValue, calls: &mut Calls<'_>, retention: usize) ->
     stored.deadline = calls.now.saturating_add(ttl);
     stored.owner = Signature::of_request(calls.text(2));
     calls.set(&stored.text(), calls.text(retention))?;
-    Ok(ScriptValue::fence(stored.fence))
+    Ok(Reply::fence(stored.fence))
 }
 
 /// The verbs of a holder: to hold the lock for longer, and to raise its fence.
@@ -125,11 +126,11 @@ impl LockKind for Fenced {
         self.is_valid && self.left == 0 && rank == 0
     }
 
-    fn has_key(&self, _: &Calls<'_>) -> ScriptValue {
-        ScriptValue::fence(self.stored.fence)
+    fn has_key(&self, _: &Calls<'_>) -> Reply {
+        Reply::fence(self.stored.fence)
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure> {
         acquire(&mut self.stored, calls, 8).map(Some)
     }
 

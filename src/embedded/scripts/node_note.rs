@@ -1,7 +1,8 @@
 //! What a node remembers of itself, as the script [`STORE`](crate::protocol::node_note::STORE)
 //! leaves it, written out in Rust.
 
-use crate::embedded::calls::{Answer, Calls, ScriptValue};
+use crate::embedded::calls::Calls;
+use crate::embedded::reply::{Answer, Reply};
 
 /// In microseconds.
 const MOMENT: u64 = 1_000_000;
@@ -16,7 +17,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let looked = calls.number(2)?;
     let is_as_read = found.as_deref().unwrap_or_default() == calls.text(1);
     if !is_as_read || now < looked || now - looked > MOMENT {
-        return Ok(found.map_or(ScriptValue::Null, ScriptValue::Bulk));
+        return Ok(found.map_or(Reply::Null, Reply::Bulk));
     }
     let clock = now.to_string();
     let time = if calls.text(4).is_empty() {
@@ -26,5 +27,5 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     };
     let note = [calls.text(3), time, calls.text(5)].concat();
     calls.set_for_good(&note)?;
-    Ok(ScriptValue::Bulk(note))
+    Ok(Reply::Bulk(note))
 }

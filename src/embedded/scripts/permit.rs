@@ -4,9 +4,9 @@
 use super::plain::run_owned;
 use crate::algorithm::kind::EntryKind;
 use crate::algorithm::queue::{Entry, MOST_SLOTS};
-use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::calls::Calls;
 use crate::embedded::queue::{LockKind, MOST_TOLD, QUEUE};
-use crate::embedded::reply::NO_ARGUMENT;
+use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::protocol::kinds;
 
 /// What the name of a semaphore follows in the key of its queue.
@@ -28,7 +28,7 @@ struct Permit<'a> {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    let name = semaphore(calls.key);
+    let name = kinds::permit::slot(calls.key).map_or(calls.key, |(semaphore, _)| semaphore);
     let asked = calls
         .argument(8)
         .filter(|_| calls.argument(1) == Some(b"take"));
@@ -83,7 +83,7 @@ impl LockKind for Permit<'_> {
         rank < free
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure> {
         if self.is_held {
             return Ok(None);
         }
@@ -124,11 +124,6 @@ impl LockKind for Permit<'_> {
         };
         self.times(calls).map(letter).collect()
     }
-}
-
-/// The name of the semaphore that the key of a slot belongs to.
-fn semaphore(key: &[u8]) -> &[u8] {
-    kinds::permit::slot(key).map_or(key, |(semaphore, _)| semaphore)
 }
 
 /// A number of any length; the greatest that fits represents all that are greater.

@@ -1,8 +1,9 @@
 //! A plain lock, as its [script](crate::protocol::kinds::plain::SCRIPT) leaves it, written out in
 //! Rust. The part about the queue is [`queue`].
 
-use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::calls::Calls;
 use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 
 struct Plain {
     is_held: bool,
@@ -60,7 +61,7 @@ impl LockKind for Plain {
         !self.is_held && rank == 0
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure> {
         calls.set(calls.text(2), calls.text(3))?;
         Ok(Some(Integer(1)))
     }

@@ -3,11 +3,11 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
-use crate::embedded::calls::{Answer, Calls, Failure, ScriptValue, ScriptValue::Integer};
+use crate::embedded::calls::Calls;
 use crate::embedded::keyspace::Millis;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
 use crate::embedded::queue::{self, CLIENT, Lock, LockKind, QUEUE, WRITER, send, turn};
-use crate::embedded::reply::NO_ARGUMENT;
+use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::protocol::kinds::key_kind::Hold;
 use crate::protocol::kinds::number::number;
 use crate::protocol::kinds::read_write::ReadWriteValue;
@@ -162,7 +162,7 @@ impl ReadWrite {
                 0
             };
             if !is_extension {
-                answer = ScriptValue::fence(stored.fence);
+                answer = Reply::fence(stored.fence);
             }
         }
         let deadline = now.saturating_add(calls.number(3)?);
@@ -257,15 +257,15 @@ impl LockKind for ReadWrite {
         None
     }
 
-    fn has_key(&self, calls: &Calls<'_>) -> ScriptValue {
+    fn has_key(&self, calls: &Calls<'_>) -> Reply {
         if calls.argument(9).is_some() {
-            ScriptValue::fence(self.stored.fence)
+            Reply::fence(self.stored.fence)
         } else {
             Integer(1)
         }
     }
 
-    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<ScriptValue>, Failure> {
+    fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure> {
         self.hold(calls, self.asks_to_write, 9).map(Some)
     }
 

@@ -17,7 +17,7 @@
 //! does the command exist, is there memory, is this a master, is it loaded. The number of arguments
 //! is checked last, and by servers before memory.
 
-use super::calls::{Calls, ScriptValue};
+use super::calls::Calls;
 use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
 use super::expire;
@@ -28,9 +28,8 @@ use super::numbers::integer;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
 use super::range;
-use super::reply::{self, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX};
+use super::reply::{Answer, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
 use super::scripts::{Known, Script};
-use super::set::set;
 use super::zset;
 
 /// How many databases `SELECT` can choose from.
@@ -164,56 +163,53 @@ impl Store {
         now: Millis,
         out: &mut Vec<u8>,
     ) {
-        if let Err(error) = self.answer(session, arguments, now, out) {
-            reply::error(out, error);
+        if let Some((name, rest)) = arguments.split_first() {
+            let answer = self.answer(session, name, rest, now);
+            answer.unwrap_or_else(Reply::Error).write(out);
         }
     }
 
-    /// Runs one command and appends its reply to `out`, unless that is one of these errors.
     fn answer(
         &mut self,
         session: &mut ClientState,
-        arguments: &[&[u8]],
+        name: &[u8],
+        rest: &[&[u8]],
         now: Millis,
-        out: &mut Vec<u8>,
-    ) -> Result<(), &'static str> {
-        let Some((name, rest)) = arguments.split_first() else {
-            return Ok(());
-        };
-        let command = command::named(name).filter(|(name, _)| self.has(name));
+    ) -> Answer {
+        let command = command::named(name)
+            .filter(|(name, _)| self.scripts || !matches!(*name, "EVAL" | "EVALSHA"));
         let is_login = command.is_some_and(|(name, _)| *name == "AUTH");
         if self.password.is_some() && !session.authenticated && !is_login {
-            return Err(NOT_AUTHENTICATED);
+            return Err(NOT_AUTHENTICATED.into());
         }
         let Some(&(name, needs)) = command else {
-            reply::unknown_command(out, name);
-            return Ok(());
+            // Servers repeat the arguments, too.
+            return Err(format!("ERR unknown command '{}'", name.escape_ascii()).into());
         };
         self.check_condition(needs)?;
         let is_listener = session.subscriptions.are_any();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
-            return Err(ONLY_LISTENING);
+            return Err(ONLY_LISTENING.into());
         }
         let database = &mut self.databases[session.database];
-        match (name, rest) {
-            ("AUTH", [_, ..]) => self.authenticate(session, rest, out)?,
-            ("DEL", keys @ [_, ..]) => reply::integer(
-                out,
-                keys.iter().filter(|key| database.remove(key, now)).count(),
-            ),
+        Ok(match (name, rest) {
+            ("AUTH", [_, ..]) => self.authenticate(session, rest)?,
+            ("DEL", keys @ [_, ..]) => {
+                Reply::count(keys.iter().filter(|key| database.remove(key, now)).count())
+            }
             ("EVAL", [text, key_count, values @ ..]) => {
                 let script = self.known_scripts.learn(text);
-                self.evaluate(session, script, key_count, values, now, out)?;
+                self.evaluate(session, script, key_count, values, now)?
             }
             ("EVALSHA", [hash, key_count, values @ ..]) => {
                 let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
                 let script = self.known_scripts.find(hash).ok_or(no_script)?;
-                self.evaluate(session, Some(script), key_count, values, now, out)?;
+                self.evaluate(session, Some(script), key_count, values, now)?
             }
-            ("GET", [key]) => reply::bulk_or_null(out, database.string(key, now)?),
+            ("GET", [key]) => database.string(key, now)?.map_or(Reply::Null, Reply::bulk),
             ("GETRANGE", [key, start, end]) => {
                 let value = database.string(key, now).map(Option::unwrap_or_default);
-                reply::bulk(out, range::part(value, [start, end], 0)?);
+                Reply::bulk(range::part(value, [start, end], 0)?)
             }
             ("INFO", sections) => {
                 let [current, former] = self.replication_ids();
@@ -224,45 +220,41 @@ impl Store {
                     replication_ids: [&current, &former],
                     uptime_seconds: now.saturating_sub(self.started) / 1000,
                 };
-                info::info(out, sections, &facts);
+                Reply::bulk(info::info(sections, &facts))
             }
-            ("PING", []) if is_listener => {
-                reply::array(out, 2);
-                reply::bulk(out, b"pong");
-                reply::bulk(out, b"");
-            }
-            ("PING", []) => reply::simple(out, "PONG"),
-            ("PTTL", [key]) => reply::integer(out, expire::remaining(database, key, now)),
+            ("PING", []) if is_listener => Reply::Array(vec![Reply::bulk("pong"), Reply::bulk("")]),
+            ("PING", []) => Reply::Simple("PONG"),
+            ("PTTL", [key]) => Reply::Integer(expire::remaining(database, key, now)),
             ("PUBLISH", [channel, payload]) => {
-                reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
+                Reply::count(self.exchange.publish(channel.to_vec(), payload))
             }
-            ("SELECT", [index]) => select(session, index, out)?,
+            ("SELECT", [index]) => select(session, index)?,
             ("SET", [key, value, options @ ..]) => {
-                if set(database, key, value, options, now)? {
-                    reply::simple(out, "OK");
+                if expire::set(database, key, value, options, now)? {
+                    OK
                 } else {
-                    reply::null(out);
+                    Reply::Null
                 }
             }
-            ("SUBSCRIBE", channels @ [_, ..]) => {
-                self.exchange
-                    .subscribe(&mut session.subscriptions, channels, out)
-            }
+            ("SUBSCRIBE", channels @ [_, ..]) => self
+                .exchange
+                .subscribe(&mut session.subscriptions, channels),
             ("TIME", []) => {
-                reply::array(out, 2);
-                reply::bulk(out, (now / 1000).to_string().as_bytes());
-                reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
+                let parts = [now / 1000, now % 1000 * 1000];
+                Reply::Array(parts.map(|part| Reply::bulk(part.to_string())).into())
             }
             ("ZADD", [key, rest @ ..]) if rest.len() > 1 => {
-                reply::integer(out, zset::add(database, key, rest, now)?);
+                Reply::count(zset::add(database, key, rest, now)?)
             }
-            ("ZCARD", [key]) => reply::integer(out, database.members(key, now)?.len()),
+            ("ZCARD", [key]) => Reply::count(database.members(key, now)?.len()),
             ("ZRANGE", [key, start, end, options @ ..]) => {
-                zset::range(database.members(key, now), [start, end], options, out)?;
+                zset::range(database.members(key, now), [start, end], options)?
             }
-            _ => reply::wrong_arity(out, name),
-        }
-        Ok(())
+            _ => {
+                let name = name.to_lowercase();
+                return Err(format!("ERR wrong number of arguments for '{name}' command").into());
+            }
+        })
     }
 
     /// Runs a script, if it is one of the library's own.
@@ -273,15 +265,14 @@ impl Store {
         key_count: &[u8],
         values: &[&[u8]],
         now: Millis,
-        out: &mut Vec<u8>,
-    ) -> Result<(), &'static str> {
+    ) -> Answer {
         let key_count = integer(key_count).ok_or(NOT_AN_INTEGER)?;
         let key_count =
             usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
         let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
-        let mut calls = Calls {
+        run(&mut Calls {
             arguments: values,
             condition: self.condition,
             database: &mut self.databases[session.database],
@@ -291,14 +282,7 @@ impl Store {
             kind: self.kind,
             now,
             script,
-        };
-        match run(&mut calls) {
-            Ok(ScriptValue::Bulk(text)) => reply::bulk(out, &text),
-            Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
-            Ok(ScriptValue::Null) => reply::null(out),
-            Err(failure) => reply::error(out, &failure),
-        }
-        Ok(())
+        })
     }
 
     /// The present name of its data's history, and the former one: another pair with each
@@ -321,8 +305,7 @@ impl Store {
         &self,
         session: &mut ClientState,
         rest: &[&[u8]],
-        out: &mut Vec<u8>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<Reply, &'static str> {
         let (user, password) = match *rest {
             [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED),
             [password] => (b"default".as_slice(), password),
@@ -337,12 +320,7 @@ impl Store {
             return Err("WRONGPASS invalid username-password pair or user is disabled.");
         }
         session.authenticated = true;
-        reply::simple(out, "OK");
-        Ok(())
-    }
-
-    fn has(&self, command: &str) -> bool {
-        self.scripts || !matches!(command, "EVAL" | "EVALSHA")
+        Ok(OK)
     }
 
     /// Whether the node's condition lets it run a command that needs this.
@@ -359,6 +337,7 @@ impl Store {
     }
 }
 
+const OK: Reply = Reply::Simple("OK");
 const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 /// As Redis puts it, and as Valkey does.
 const NO_SCRIPT: [&str; 2] = [
@@ -372,14 +351,13 @@ const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any pas
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
 const ONLY_LISTENING: &str = "ERR only SUBSCRIBE and PING are allowed in this context";
 
-fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn select(session: &mut ClientState, index: &[u8]) -> Result<Reply, &'static str> {
     let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;
     let index = usize::try_from(index)
         .ok()
         .filter(|index| *index < DATABASES);
     session.database = index.ok_or(DATABASE_OUT_OF_RANGE)?;
-    reply::simple(out, "OK");
-    Ok(())
+    Ok(OK)
 }
 
 #[cfg(test)]

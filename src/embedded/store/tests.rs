@@ -43,6 +43,14 @@ fn converse(store: &mut Store, rows: &[(&str, &str)]) {
     }
 }
 
+#[test]
+fn the_name_of_an_unknown_command_does_not_break_the_reply() {
+    let mut out = Vec::new();
+    let mut session = ClientState::default();
+    store(ServerKind::Redis).execute(&mut session, &[b"FO\0O\r\nx"], NOW, &mut out);
+    assert_eq!(out, b"-ERR unknown command 'FO\\x00O\\r\\nx'\r\n");
+}
+
 const INVALID_SET: &str = "-ERR invalid expire time in 'set' command";
 const INVALID_PEXPIRE: &str = "-ERR invalid expire time in 'pexpire' command";
 const NO_INTEGER: &str = "-ERR value is not an integer or out of range";
