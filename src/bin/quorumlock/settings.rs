@@ -220,11 +220,8 @@ impl Options {
         if let Some(path) = self.0.get("config") {
             variables.extend(read_file(Path::new(path))?);
         }
-        let given: BTreeMap<_, _> = self
-            .0
-            .iter()
-            .filter(|(name, _)| !["config", "password-command", "sni", "tls"].contains(*name))
-            .collect();
+        let mut given = self.0.clone();
+        given.retain(|name, _| !["config", "password-command", "sni", "tls"].contains(name));
         variables.extend(
             given
                 .iter()
@@ -232,19 +229,19 @@ impl Options {
         );
         let mut settings = Settings {
             variables,
-            given: given.into_keys().copied().collect(),
+            given: given.into_keys().collect(),
             password_command: self.0.get("password-command").cloned(),
         };
         let has_tls = self.0.contains_key("tls");
-        let name = self.0.get("sni");
+        let name = self.0.get("sni").map(String::as_str);
         if has_tls || name.is_some() {
-            let name = name
-                .map(|name| server_name("--sni", name.clone()))
-                .transpose()?;
+            if name.is_some_and(|name| !host::is_host(name)) {
+                return Err(Failure::usage("--sni takes a host name or an IP address"));
+            }
             let by_tls = |url: &str| if has_tls { by_tls(url) } else { url.to_owned() };
             let urls: Vec<String> = settings
                 .urls()
-                .map(|url| named(by_tls(url), name.as_deref()))
+                .map(|url| named(by_tls(url), name))
                 .collect();
             settings
                 .variables
@@ -275,16 +272,6 @@ fn named(url: String, name: Option<&str>) -> String {
             format!("{url}{separator}server_name={name}")
         }
         _ => url,
-    }
-}
-
-/// A name that can be part of a URL.
-fn server_name(flag: &str, name: String) -> Result<String, Failure> {
-    match host::is_host(&name) {
-        true => Ok(name),
-        false => Err(Failure::usage(format!(
-            "{flag} takes a host name or an IP address"
-        ))),
     }
 }
 
