@@ -38,7 +38,7 @@ pub(crate) enum Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
     pub(crate) step: Step,
-    pub(crate) what: String,
+    what: String,
 }
 
 /// How far it came.
@@ -194,18 +194,18 @@ impl From<Error> for Trouble {
         let Some(fault) = error.causes().first() else {
             return Trouble::new(Step::Connect, error);
         };
-        match (fault.phase(), fault.cause()) {
-            (Phase::Resolve, _) => Trouble::new(Step::Resolve, "not found"),
+        let cause = fault.cause();
+        let step = match (fault.phase(), cause) {
+            (Phase::Resolve, _) => return Trouble::new(Step::Resolve, "host name: not found"),
             (Phase::Connect, Cause::TimedOut) => {
-                Trouble::new(Step::Connect, "no connection in time")
+                return Trouble::new(Step::Connect, "no connection in time");
             }
-            (Phase::Connect, cause) => Trouble::new(Step::Connect, cause),
-            (Phase::Handshake, cause @ (Cause::NotTls | Cause::Tls(_) | Cause::TimedOut)) => {
-                Trouble::new(Step::Tls, cause)
-            }
-            (Phase::Handshake, cause) => Trouble::new(Step::LogIn, cause),
-            (_, cause) => Trouble::at_ask(cause),
-        }
+            (Phase::Connect, _) => Step::Connect,
+            (Phase::Handshake, Cause::NotTls | Cause::Tls(_) | Cause::TimedOut) => Step::Tls,
+            (Phase::Handshake, _) => Step::LogIn,
+            _ => return Trouble::at_ask(cause),
+        };
+        Trouble::new(step, cause)
     }
 }
 
@@ -219,10 +219,7 @@ impl From<io::Error> for Trouble {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.step {
-            Step::Resolve => write!(f, "host name: {}", self.what),
-            Step::Connect | Step::Tls | Step::LogIn | Step::Ask => f.write_str(&self.what),
-        }
+        f.write_str(&self.what)
     }
 }
 
