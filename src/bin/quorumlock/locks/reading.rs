@@ -5,6 +5,7 @@ use super::queue::{self, Queue};
 use super::sighting::{Keys, Lifetime, Sighting, Stored};
 use crate::connection::{Connection, Trouble, Value};
 use crate::report;
+use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::error_reply::{Denied, ErrorReply, Subject};
 use quorumlock::protocol::key_space;
 use quorumlock::{Cause, ServerError};
@@ -25,17 +26,12 @@ const BATCH: usize = 500;
 /// Longest value of a lock: a read-write lock with all its readers has less than 4000 bytes.
 const LONGEST_LOCK: usize = 4096;
 
-/// What is asked for, of each node.
-pub(super) enum Question<'q> {
-    /// These keys, of locks.
-    Keys(&'q [String]),
-    /// All keys of locks that match one of these patterns.
-    Patterns(&'q [String]),
-}
-
 /// What one node is asked.
 pub(super) struct Reader<'r> {
-    pub(super) question: Question<'r>,
+    /// Keys of locks.
+    pub(super) wanted: &'r [String],
+    /// Whether they are patterns, and all keys that match one of them are listed.
+    pub(super) is_listing: bool,
     pub(super) prefix: &'r str,
     /// How many keys have been found so far, on all nodes.
     pub(super) found: &'r AtomicUsize,
@@ -45,30 +41,25 @@ impl Reader<'_> {
     /// The keys, each with what it means.
     pub(super) fn read(&self, connection: &mut Connection) -> Result<Keys, Trouble> {
         let end = Instant::now() + LONGEST_SCAN;
-        let listed: Vec<String>;
-        let wanted = match self.question {
-            Question::Keys(keys) => keys,
-            Question::Patterns(patterns) => {
-                listed = self.scan(connection, patterns, end)?;
-                &listed
-            }
+        let wanted = if self.is_listing {
+            &self.scan(connection, end)?
+        } else {
+            self.wanted
         };
         let mut keys = Keys::default();
         for wanted in wanted.chunks(BATCH) {
             within(end)?;
             self.read_values(connection, wanted, &mut keys)?;
         }
-        let queues: BTreeSet<String> = match self.question {
+        let queues: BTreeSet<String> = if self.is_listing {
+            let locks = keys.locks.keys();
+            locks.flat_map(|key| queue::keys(key, false)).collect()
+        } else {
             // A lock that is free may have a queue.
-            Question::Keys(wanted) => wanted
+            wanted
                 .iter()
                 .flat_map(|key| queue::keys(key, true))
-                .collect(),
-            Question::Patterns(_) => keys
-                .locks
-                .keys()
-                .flat_map(|key| queue::keys(key, false))
-                .collect(),
+                .collect()
         };
         for queues in Vec::from_iter(queues).chunks(BATCH) {
             // What the nodes have of locks is known: a node that does not answer this leaves out
@@ -84,15 +75,10 @@ impl Reader<'_> {
     }
 
     /// Goes through a node's keys in parts, so that it answers others in between.
-    fn scan(
-        &self,
-        connection: &mut Connection,
-        patterns: &[String],
-        end: Instant,
-    ) -> Result<Vec<String>, Trouble> {
+    fn scan(&self, connection: &mut Connection, end: Instant) -> Result<Vec<String>, Trouble> {
         let mut keys = BTreeSet::new();
         let mut steps = 0..MOST_STEPS;
-        for pattern in patterns {
+        for pattern in self.wanted {
             let mut cursor = b"0".to_vec();
             loop {
                 within(end)?;
@@ -168,8 +154,8 @@ impl Reader<'_> {
                 && let Some((stored, lifetime)) = meaning(value, lifetime)?
             {
                 let mut sighting = Sighting::of(key, stored, lifetime, server_micros / 1000);
-                if let (Question::Patterns(_), Stored::Text(value)) =
-                    (&self.question, &mut sighting.stored)
+                if self.is_listing
+                    && let Stored::Text(value) = &mut sighting.stored
                 {
                     *value = Vec::new();
                 }
@@ -185,7 +171,7 @@ impl Reader<'_> {
             Value::Error(error) => error.subject == Subject::Denied(Denied::Key),
             _ => false,
         };
-        matches!(self.question, Question::Patterns(_)) && (is_denied(value) || is_denied(lifetime))
+        self.is_listing && (is_denied(value) || is_denied(lifetime))
     }
 }
 
@@ -250,20 +236,14 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, 
 }
 
 fn within(end: Instant) -> Result<(), Trouble> {
-    let late = || {
-        Trouble::refused(
-            "SCAN",
-            format!(
-                "no end within {}",
-                quorumlock::algorithm::time::Human(LONGEST_SCAN)
-            ),
-        )
-    };
     if Instant::now() < end {
-        Ok(())
-    } else {
-        Err(late())
+        return Ok(());
     }
+    let longest = Human(LONGEST_SCAN);
+    Err(Trouble::refused(
+        "SCAN",
+        format_args!("no end within {longest}"),
+    ))
 }
 
 /// The wall clock of this machine, for a node that does not show its own.

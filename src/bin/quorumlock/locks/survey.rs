@@ -1,7 +1,7 @@
 //! What each node has under which key.
 
 use super::queue::{self, Queue};
-use super::reading::{Question, Reader};
+use super::reading::Reader;
 use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
@@ -9,6 +9,9 @@ use crate::report;
 use quorumlock::protocol::{key_space, kinds};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
+
+/// What a node has under a key.
+pub(crate) type Seen<'s> = Result<Option<&'s Sighting>, &'s Trouble>;
 
 /// What all nodes have: of each its keys, or why it could not be asked.
 pub(crate) struct Survey {
@@ -36,7 +39,7 @@ impl Survey {
 
     /// Reads these keys of locks, and their queues.
     pub(crate) fn of_keys(deployment: &Deployment, keys: &[String]) -> Survey {
-        Survey::read(deployment, Question::Keys(keys), &AtomicUsize::new(0))
+        Survey::read(deployment, keys, false, &AtomicUsize::new(0))
     }
 
     /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it
@@ -57,7 +60,7 @@ impl Survey {
         };
         let kinds = kinds::KEYS.into_iter().take(count);
         let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
-        Survey::read(deployment, Question::Patterns(&patterns), found)
+        Survey::read(deployment, &patterns, true, found)
     }
 
     /// Whether too few nodes have answered.
@@ -85,10 +88,7 @@ impl Survey {
     }
 
     /// What each node has under a key, in the order of the nodes.
-    pub(crate) fn sightings<'s>(
-        &'s self,
-        key: &'s str,
-    ) -> impl Iterator<Item = Result<Option<&'s Sighting>, &'s Trouble>> {
+    pub(crate) fn sightings<'s>(&'s self, key: &'s str) -> impl Iterator<Item = Seen<'s>> {
         self.nodes
             .iter()
             .map(move |node| node.as_ref().map(|keys| keys.locks.get(key)))
@@ -118,10 +118,16 @@ impl Survey {
         Queue::of_nodes(self.queues(key).collect::<Vec<_>>().iter())
     }
 
-    fn read(deployment: &Deployment, question: Question<'_>, found: &AtomicUsize) -> Survey {
+    fn read(
+        deployment: &Deployment,
+        wanted: &[String],
+        is_listing: bool,
+        found: &AtomicUsize,
+    ) -> Survey {
         let prefix = deployment.settings.prefix();
         let reader = Reader {
-            question,
+            wanted,
+            is_listing,
             prefix,
             found,
         };
