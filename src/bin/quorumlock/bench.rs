@@ -40,11 +40,14 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
     let p999 = times.quantile(0.999);
     let rate = count as f64 / begun.elapsed().as_secs_f64();
     if common.json {
-        let object = Object::new()
-            .raw("threads", threads)
-            .raw("pairs", count)
-            .raw("pairs_per_second", rate as u64);
-        report::line(times.json(object).raw("p999_us", p999.as_micros()));
+        report::line(
+            Object::new()
+                .raw("threads", threads)
+                .raw("pairs", count)
+                .raw("pairs_per_second", rate as u64)
+                .and(times.json())
+                .raw("p999_us", p999.as_micros()),
+        );
     } else {
         report::line(format_args!(
             "{count} pairs by {threads} threads: {rate:.0} a second"

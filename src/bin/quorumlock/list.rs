@@ -23,14 +23,12 @@ pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
     let deployment = Deployment::new(options.common.settings.read()?)?;
     let survey =
         Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
-    let verdicts: Vec<Verdict> = survey
+    let verdicts = survey
         .keys()
         .into_iter()
-        .map(|key| Verdict::of(&survey, key))
-        .collect();
+        .map(|key| Verdict::of(&survey, key));
     // What is no lock is for `scan`.
-    let locks: Vec<&Verdict> = verdicts
-        .iter()
+    let locks: Vec<Verdict> = verdicts
         .filter(|verdict| verdict.state != State::Foreign)
         .collect();
     if options.common.json {
@@ -49,7 +47,7 @@ pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
     })
 }
 
-fn table(locks: &[&Verdict], nodes: usize) {
+fn table(locks: &[Verdict], nodes: usize) {
     let width = locks
         .iter()
         .map(|verdict| printable(&verdict.name).chars().count())

@@ -40,16 +40,16 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     if options.common.json {
         report::line(json::list(findings.iter().map(Finding::json)));
     } else {
-        let line = |Finding {
-                        address,
-                        key,
-                        kind,
-                        what,
-                        ..
-                    }: &Finding<'_>| {
+        for Finding {
+            address,
+            key,
+            kind,
+            what,
+            ..
+        } in &findings
+        {
             report::line(format_args!("{address}: {kind}: {key:?}, {what}"));
-        };
-        findings.iter().for_each(line);
+        }
     }
     survey.complain_of_silent();
     Ok(match () {
@@ -68,11 +68,13 @@ impl Finding<'_> {
             kind,
             what,
         } = self;
-        let object = Object::new()
+        Object::new()
             .text("address", address)
             .text("name", name)
-            .text("key", key);
-        object.text("kind", kind).text("message", what).to_string()
+            .text("key", key)
+            .text("kind", kind)
+            .text("message", what)
+            .to_string()
     }
 }
 

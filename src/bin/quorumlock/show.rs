@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::queue::Queue;
 use crate::locks::sighting::{Lifetime, Sighting};
-use crate::locks::survey::Survey;
+use crate::locks::survey::{Seen, Survey};
 use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
@@ -13,6 +13,7 @@ use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::kinds;
+use quorumlock::protocol::kinds::key_kind::KeyKind;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -28,20 +29,18 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
         Survey::of_lock(&deployment, &options.name)
     });
     let addresses = &survey.addresses;
+    let nodes = |key| survey.sightings(key).zip(survey.queues(key)).zip(addresses);
     let verdicts = verdicts(&survey, &(survey.prefix.clone() + &options.name));
     if options.common.json {
         let locks = verdicts.iter().map(|(key, verdict)| {
-            let nodes = survey.sightings(key).zip(survey.queues(key)).zip(addresses);
-            let nodes = nodes.map(|((seen, queue), address)| node_json(address, seen, &queue));
+            let nodes = nodes(key).map(|((seen, queue), address)| node_json(address, seen, &queue));
             verdict.json(addresses).list("sightings", nodes).to_string()
         });
         report::line(json::list(locks));
     } else {
         for (key, verdict) in &verdicts {
             report::line(headline(verdict, addresses.len()));
-            for ((seen, queue), address) in
-                survey.sightings(key).zip(survey.queues(key)).zip(addresses)
-            {
+            for ((seen, queue), address) in nodes(key) {
                 report::line(format_args!("  {address}: {}{queue}", node_line(seen)));
             }
         }
@@ -57,14 +56,12 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
 /// one if there is none; each with its key.
 fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
     let known = survey.keys();
-    let verdicts = kinds::KEYS
-        .into_iter()
-        .map(|kind| kind.key("", full_name))
-        .map(|key| {
-            let verdict = Verdict::of(survey, &key);
-            (key, verdict)
-        });
-    let mut verdicts: Vec<(String, Verdict)> = verdicts.collect();
+    let of_kind = |kind: &KeyKind| {
+        let key = kind.key("", full_name);
+        let verdict = Verdict::of(survey, &key);
+        (key, verdict)
+    };
+    let mut verdicts: Vec<_> = kinds::KEYS.map(of_kind).into();
     let is_known = |(key, verdict): &(String, Verdict)| {
         known.contains(key.as_str()) || verdict.queue.count > 0
     };
@@ -104,7 +101,7 @@ pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
     line
 }
 
-fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> String {
+fn node_line(seen: Seen<'_>) -> String {
     match seen {
         Err(trouble) => format!("unknown, {trouble}"),
         Ok(None) => "nothing".to_owned(),
@@ -129,17 +126,12 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
     }
 }
 
-fn node_json(
-    address: &str,
-    seen: Result<Option<&Sighting>, &crate::connection::Trouble>,
-    queue: &Queue,
-) -> String {
+fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> String {
     let node = Object::new().text("address", address);
     match seen {
         Err(trouble) => node.text("error", trouble),
         Ok(seen) => {
             let label = seen.and_then(Sighting::label);
-            let node = token::json(node, seen.and_then(Sighting::token), label);
             let left = seen.map(|seen| {
                 if seen.lifetime == Lifetime::Forever {
                     -1
@@ -147,7 +139,9 @@ fn node_json(
                     seen.remaining.as_millis().cast_signed()
                 }
             });
-            queue.json(node.maybe_raw("remaining_ms", left))
+            node.and(token::json(seen.and_then(Sighting::token), label))
+                .maybe_raw("remaining_ms", left)
+                .and(queue.json())
         }
     }
     .to_string()

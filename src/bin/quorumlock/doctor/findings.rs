@@ -6,14 +6,14 @@ use crate::report;
 /// Something that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
-    level: Level,
+    pub(super) level: Level,
     kind: &'static str,
     what: String,
     remedy: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+pub(super) enum Level {
     /// Locks work as they should, as far as is known.
     Note,
     /// Locks work, and may not always.
@@ -22,36 +22,23 @@ enum Level {
     Fault,
 }
 
-impl Finding {
-    fn new(level: Level, kind: &'static str, what: String, remedy: &str) -> Finding {
+impl Level {
+    pub(super) fn finding(
+        self,
+        kind: &'static str,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Finding {
         Finding {
-            level,
+            level: self,
             kind,
-            what,
-            remedy: remedy.to_owned(),
+            what: what.into(),
+            remedy: remedy.into(),
         }
     }
+}
 
-    pub(super) fn note(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
-        Finding::new(Level::Note, kind, what.into(), remedy)
-    }
-
-    pub(super) fn warning(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
-        Finding::new(Level::Warning, kind, what.into(), remedy)
-    }
-
-    pub(super) fn fault(kind: &'static str, what: impl Into<String>, remedy: &str) -> Finding {
-        Finding::new(Level::Fault, kind, what.into(), remedy)
-    }
-
-    pub(super) fn is_note(&self) -> bool {
-        self.level == Level::Note
-    }
-
-    pub(super) fn is_fault(&self) -> bool {
-        self.level == Level::Fault
-    }
-
+impl Finding {
     pub(super) fn show(&self) {
         let Finding {
             kind, what, remedy, ..
@@ -64,10 +51,9 @@ impl Finding {
     }
 
     pub(super) fn json(&self) -> String {
-        let object = Object::new()
+        Object::new()
             .text("level", self.word())
-            .text("kind", self.kind);
-        object
+            .text("kind", self.kind)
             .text("message", &self.what)
             .text("remedy", &self.remedy)
             .to_string()

@@ -25,7 +25,7 @@ use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
 use clap::Args;
 use clock::Offset;
-use findings::Finding;
+use findings::Level;
 use node::{Examination, Plan, user};
 use quorumlock::RestartPolicy;
 use quorumlock::event::Mismatch;
@@ -105,18 +105,19 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let meaning = guarantee::meaning(plan.policy);
     let guarantee = guarantee(&nodes, &trial, plan.policy);
     if options.common.json {
-        let object = Object::new()
-            .text("verdict", &verdict)
-            .raw("exit", exit.number());
-        let object = object
-            .text("restart_policy", meaning)
-            .text("guarantee", &guarantee);
         let members = nodes
             .iter()
             .zip(&trial.nodes)
             .map(|(node, status)| node.json(status, &plan));
-        let object = object.list("nodes", members);
-        report::line(object.raw("trial", trial.json()));
+        report::line(
+            Object::new()
+                .text("verdict", &verdict)
+                .raw("exit", exit.number())
+                .text("restart_policy", meaning)
+                .text("guarantee", &guarantee)
+                .list("nodes", members)
+                .raw("trial", trial.json()),
+        );
     } else {
         nodes
             .iter()
@@ -182,7 +183,7 @@ fn compare(nodes: &mut [Examination]) {
         if let Some(other) = earlier.iter().find(same_server) {
             let what = format!("the same server as {}: it has one vote", other.address);
             node.findings
-                .push(Finding::fault("duplicate", what, "name another server"));
+                .push(Level::Fault.finding("duplicate", what, "name another server"));
         }
         let shares = |other: &&Examination| {
             other
@@ -192,7 +193,7 @@ fn compare(nodes: &mut [Examination]) {
         };
         if let Some(other) = earlier.iter().find(shares) {
             let what = format!("has an address that {} has too", other.address);
-            node.findings.push(Finding::warning(
+            node.findings.push(Level::Warning.finding(
                 "shared-address",
                 what,
                 "give each node a name of its own",

@@ -1,7 +1,7 @@
 //! One node, examined: how far it can be reached, what it is, and what of it endangers locks.
 
 use super::clock::{self, Offset, Rate};
-use super::findings::Finding;
+use super::findings::{Finding, Level};
 use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
 use super::server::{Declared, Server};
@@ -67,14 +67,7 @@ pub(super) fn examine(node: &Node<'_>, plan: &Plan) -> Examination {
         sockets: sockets(endpoint),
         ..Examination::default()
     };
-    let examined = opened.and_then(|mut connection| {
-        node.look_at_server(&mut connection, endpoint, plan)?;
-        if node.can_vote() {
-            node.look_at_rights(&mut connection, endpoint, plan)?;
-        }
-        node.look_at_clock(&mut connection)?;
-        node.measure(&mut connection, plan)
-    });
+    let examined = opened.and_then(|mut connection| node.look(&mut connection, endpoint, plan));
     if let Err(trouble) = examined {
         node.findings.push(unreachable(&trouble));
     }
@@ -108,20 +101,25 @@ fn unreachable(trouble: &Trouble) -> Finding {
             "check that the server is not stopped or overloaded; for a port of TLS write rediss://",
         ),
     };
-    Finding::fault(kind, trouble.to_string(), remedy)
+    Level::Fault.finding(kind, trouble.to_string(), remedy)
 }
 
 impl Examination {
     pub(super) fn can_vote(&self) -> bool {
-        self.findings.iter().all(|finding| !finding.is_fault())
+        self.findings
+            .iter()
+            .all(|finding| finding.level != Level::Fault)
     }
 
     /// Whether something endangers locks. What cannot be verified does not.
     pub(super) fn has_warnings(&self) -> bool {
-        self.findings.iter().any(|finding| !finding.is_note())
+        self.findings
+            .iter()
+            .any(|finding| finding.level != Level::Note)
     }
 
-    fn look_at_server(
+    /// Looks at the node, as far as it replies.
+    fn look(
         &mut self,
         connection: &mut Connection,
         endpoint: &Endpoint,
@@ -136,7 +134,22 @@ impl Examination {
         self.risks = server.risks();
         self.run_id = server.run_id();
         self.facts = server.facts();
-        Ok(())
+        if self.can_vote() {
+            self.look_at_rights(connection, endpoint, plan)?;
+        }
+        self.clock = clock::offset(connection)?;
+        if let Some(offset) = self.clock.filter(|offset| offset.is_off()) {
+            let what = format!(
+                "its clock differs from that of this machine by {}",
+                offset.shown()
+            );
+            let remedy = "let NTP set the clocks, and slew them";
+            self.findings
+                .push(Level::Warning.finding("clock", what, remedy));
+        }
+        let key = format!("{}{}", plan.names.prefix, plan.name);
+        let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
+        self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
     }
 
     fn look_at_rights(
@@ -154,7 +167,8 @@ impl Examination {
                 plan.name
             );
             let remedy = "name what its keys begin with, by --names or --prefix";
-            self.findings.push(Finding::fault("names", what, remedy));
+            self.findings
+                .push(Level::Fault.finding("names", what, remedy));
             return Ok(());
         }
         for (purpose, rules) in missing.rules {
@@ -162,36 +176,13 @@ impl Examination {
             let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
             self.findings.push(
                 if missing.is_locking_denied && purpose == Purpose::Locking {
-                    Finding::fault("acl", "the user cannot lock here", &remedy)
+                    Level::Fault.finding("acl", "the user cannot lock here", remedy)
                 } else {
-                    Finding::warning("acl", purpose.lack(), &remedy)
+                    Level::Warning.finding("acl", purpose.lack(), remedy)
                 },
             );
         }
         Ok(())
-    }
-
-    fn look_at_clock(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
-        self.clock = clock::offset(connection)?;
-        if let Some(offset) = self.clock.filter(|offset| offset.is_off()) {
-            let what = format!(
-                "its clock differs from that of this machine by {}",
-                offset.shown()
-            );
-            self.findings.push(Finding::warning(
-                "clock",
-                what,
-                "let NTP set the clocks, and slew them",
-            ));
-        }
-        Ok(())
-    }
-
-    /// How long an answer takes.
-    fn measure(&mut self, connection: &mut Connection, plan: &Plan) -> Result<(), Trouble> {
-        let key = format!("{}{}", plan.names.prefix, plan.name);
-        let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
-        self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
     }
 
     /// Takes note of how fast the clock runs.
@@ -203,7 +194,7 @@ impl Examination {
                 "its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %",
                 drift_factor * 100.0
             );
-            self.findings.push(Finding::warning(
+            self.findings.push(Level::Warning.finding(
                 "clock-rate",
                 what,
                 "repair the clock, or raise drift_factor",
@@ -220,7 +211,7 @@ impl Examination {
                 status.note()
             );
             self.findings
-                .push(Finding::fault("quarantine", what, "wait"));
+                .push(Level::Fault.finding("quarantine", what, "wait"));
         }
     }
 
@@ -232,11 +223,8 @@ impl Examination {
             _ => return,
         };
         let remedy = format!("set the same in all programs, as the manual says ({section})");
-        self.findings.push(Finding::warning(
-            mismatch.kind(),
-            mismatch.to_string(),
-            &remedy,
-        ));
+        self.findings
+            .push(Level::Warning.finding(mismatch.kind(), mismatch.to_string(), &remedy));
     }
 
     pub(super) fn show(&self, status: &NodeStatus, plan: &Plan) {
@@ -295,6 +283,7 @@ impl Examination {
     }
 
     pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> String {
+        let latency = status.latency();
         let object = Object::new()
             .text("address", &self.address)
             .raw("can_vote", self.can_vote());
@@ -302,7 +291,7 @@ impl Examination {
             .facts
             .iter()
             .fold(object, |object, (name, value)| object.text(name, value));
-        let object = object
+        object
             .list(
                 "addresses",
                 self.sockets
@@ -317,10 +306,8 @@ impl Examination {
                 "clock_error_ms",
                 self.clock.map(|offset| offset.error * 1e3),
             )
-            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part));
-        let object = self.times.json(object);
-        let latency = status.latency();
-        object
+            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part))
+            .and(self.times.json())
             .raw(
                 "cut_by_node_timeout",
                 self.times.longer_than(plan.node_timeout),

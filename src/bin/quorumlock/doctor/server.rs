@@ -1,6 +1,6 @@
 //! What a server reports about itself, and what of it endangers locks.
 
-use super::findings::Finding;
+use super::findings::{Finding, Level};
 use super::guarantee::Risks;
 use crate::connection::{Connection, Trouble, Value};
 use quorumlock::RestartPolicy;
@@ -45,29 +45,19 @@ pub(super) struct Declared<'d> {
 }
 
 /// Why a server does not reply to a command that no lock needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Withheld {
-    Denied,
-    Unknown,
-}
+type Withheld = &'static str;
 
-impl Withheld {
-    fn of(reply: &Value) -> Option<Withheld> {
-        match reply {
-            Value::Error(refusal) => match refusal.subject {
-                Subject::Denied(_) => Some(Withheld::Denied),
-                Subject::UnknownCommand => Some(Withheld::Unknown),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
+const DENIED: Withheld = "the user may not run";
+const UNKNOWN: Withheld = "the server does not know";
 
-    fn text(self, command: &str) -> String {
-        match self {
-            Withheld::Denied => format!("the user may not run {command}"),
-            Withheld::Unknown => format!("the server does not know {command}"),
-        }
+fn withheld(reply: &Value) -> Option<Withheld> {
+    let Value::Error(refusal) = reply else {
+        return None;
+    };
+    match refusal.subject {
+        Subject::Denied(_) => Some(DENIED),
+        Subject::UnknownCommand => Some(UNKNOWN),
+        _ => None,
     }
 }
 
@@ -76,14 +66,14 @@ impl Server {
     pub(super) fn read(connection: &mut Connection) -> Result<Server, Trouble> {
         let mut server = Server::default();
         let reply = connection.ask(&[b"INFO"])?;
-        server.no_info = Withheld::of(&reply);
+        server.no_info = withheld(&reply);
         if server.no_info.is_none() {
             let text = reply.accepted("INFO")?.text().unwrap_or_default();
             server.info = parse_info(&text);
         }
         for name in SETTINGS {
             let reply = connection.ask(&[b"CONFIG", b"GET", name.as_bytes()])?;
-            server.no_settings = server.no_settings.or(Withheld::of(&reply));
+            server.no_settings = server.no_settings.or(withheld(&reply));
             let pair = reply.array().unwrap_or_default();
             if let Some(value) = pair.get(1).and_then(Value::text) {
                 server.settings.insert(name.to_owned(), value);
@@ -194,33 +184,30 @@ impl Server {
     fn info_finding(&self, user: &str) -> Option<Finding> {
         let why = self.no_info?;
         let what = format!(
-            "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
-            why.text("INFO")
+            "{why} INFO: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not \
+             seen"
         );
-        let remedy = match why {
-            Withheld::Denied => format!("ACL SETUSER {user} +info"),
-            Withheld::Unknown => "name the command as it was".to_owned(),
+        let remedy = if why == DENIED {
+            format!("ACL SETUSER {user} +info")
+        } else {
+            "name the command as it was".to_owned()
         };
-        Some(Finding::warning("no-info", what, &remedy))
+        Some(Level::Warning.finding("no-info", what, remedy))
     }
 
     /// No lock needs the settings, and services withhold them.
     fn settings_finding(&self) -> Option<Finding> {
-        let why = self.no_settings?.text("CONFIG");
+        let why = self.no_settings?;
         let what = "appendfsync, save points and min-replicas-to-write are not seen";
-        Some(Finding::note("no-config", format!("{why}: {what}"), ""))
+        Some(Level::Note.finding("no-config", format!("{why} CONFIG: {what}"), ""))
     }
 
     fn role_finding(&self) -> Option<Finding> {
         if self.field("role") == "slave" {
-            return Some(Finding::fault(
-                "replica",
-                "it is a replica",
-                "name a master",
-            ));
+            return Some(Level::Fault.finding("replica", "it is a replica", "name a master"));
         }
         let is_loading = self.field("loading") == "1";
-        is_loading.then(|| Finding::fault("loading", "it loads its data", "wait"))
+        is_loading.then(|| Level::Fault.finding("loading", "it loads its data", "wait"))
     }
 
     fn cluster_finding(&self, declared: Declared<'_>) -> Option<Finding> {
@@ -237,7 +224,7 @@ impl Server {
                 } else {
                     "it runs in cluster mode, with one shard: a fail-over to a replica may lose locks"
                 };
-                return Some(Finding::note("cluster", what, ""));
+                return Some(Level::Note.finding("cluster", what, ""));
             }
             count if has_all_slots => (
                 format!(
@@ -250,7 +237,7 @@ impl Server {
                 "let one shard serve them, or name an independent master".to_owned(),
             ),
         };
-        Some(Finding::fault("cluster", what, &remedy))
+        Some(Level::Fault.finding("cluster", what, remedy))
     }
 
     fn eviction_finding(&self) -> Option<Finding> {
@@ -260,7 +247,7 @@ impl Server {
             let what = format!(
                 "it may evict the key of a held lock ({policy}) when its memory is full, and vote for another client"
             );
-            Finding::warning("eviction", what, "CONFIG SET maxmemory-policy noeviction")
+            Level::Warning.finding("eviction", what, "CONFIG SET maxmemory-policy noeviction")
         })
     }
 
@@ -273,14 +260,15 @@ impl Server {
         self.stops_writes().then(|| {
             let what = format!("it saves ({points}), and refuses locks when a save has failed");
             let remedy = "CONFIG SET save \"\", or stop-writes-on-bgsave-error no";
-            Finding::warning("save-points", what, remedy)
+            Level::Warning.finding("save-points", what, remedy)
         })
     }
 
     fn failed_save_finding(&self) -> Option<Finding> {
         let has_failed = self.field("rdb_last_bgsave_status") == "err";
-        (has_failed && self.stops_writes())
-            .then(|| Finding::warning("save-failed", "its last save failed", "check its disk"))
+        (has_failed && self.stops_writes()).then(|| {
+            Level::Warning.finding("save-failed", "its last save failed", "check its disk")
+        })
     }
 
     fn replicas_finding(&self, declared: Declared<'_>) -> Option<Finding> {
@@ -302,7 +290,7 @@ impl Server {
             self.field("connected_slaves"),
             self.lag()
         );
-        Some(Finding::warning("replicas", what, remedy))
+        Some(Level::Warning.finding("replicas", what, remedy))
     }
 
     /// How many replicas lag, and how far.
@@ -350,13 +338,13 @@ impl Server {
             let what = format!(
                 "it refuses locks: {present} of {needed} replicas are in time (min-replicas-to-write)"
             );
-            Finding::fault("min-replicas", what, remedy)
+            Level::Fault.finding("min-replicas", what, remedy)
         } else {
             let what = format!(
                 "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits \
                  for none"
             );
-            Finding::warning("min-replicas", what, remedy)
+            Level::Warning.finding("min-replicas", what, remedy)
         })
     }
 
@@ -376,11 +364,11 @@ impl Server {
             ("1", None) if self.setting("appendfsync").is_some() => return None,
             _ => {
                 let what = "it is declared durable, and does not show whether it keeps each change";
-                return Some(Finding::note("durability", what, ""));
+                return Some(Level::Note.finding("durability", what, ""));
             }
         };
         let remedy = "appendonly yes and appendfsync always, or do not declare it durable";
-        Some(Finding::warning("not-durable", what, remedy))
+        Some(Level::Warning.finding("not-durable", what, remedy))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that
 //! takes.
 
-use super::findings::Finding;
+use super::findings::{Finding, Level};
 use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::json::Object;
@@ -10,7 +10,7 @@ use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
 use quorumlock::protocol::kinds::fenced;
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, NodeStatus, ReleaseOutcome};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Pairs of lock and unlock that are measured, unless they take longer than this.
@@ -40,14 +40,11 @@ pub(super) fn run(
     name: &str,
     node_timeout: Duration,
 ) -> Result<Trial, Failure> {
-    let mismatches: Arc<StdMutex<Vec<(String, Mismatch)>>> = Arc::default();
-    let observer = {
-        let mismatches = Arc::clone(&mismatches);
-        move |event: &Event| {
-            if let Event::NodeMismatched { node, mismatch, .. } = event {
-                let mut mismatches = mismatches.lock().unwrap_or_else(PoisonError::into_inner);
-                mismatches.push((node.to_string(), *mismatch));
-            }
+    let (reported, mismatches) = mpsc::channel();
+    let observer = move |event: &Event| {
+        if let Event::NodeMismatched { node, mismatch, .. } = event {
+            // Nothing is read after the trial.
+            let _ = reported.send((node.to_string(), *mismatch));
         }
     };
     // The fence of a name that is never used again is kept for no longer than must be.
@@ -71,11 +68,10 @@ pub(super) fn run(
         let remedy = "fenced locks do not work; other locks do";
         trial
             .findings
-            .push(Finding::warning("no-fencing", error.to_string(), remedy));
+            .push(Level::Warning.finding("no-fencing", error.to_string(), remedy));
     }
     trial.nodes = redlock.nodes()?;
-    trial.mismatches =
-        std::mem::take(&mut *mismatches.lock().unwrap_or_else(PoisonError::into_inner));
+    trial.mismatches = mismatches.try_iter().collect();
     forget(deployment, name);
     Ok(trial)
 }
@@ -88,7 +84,7 @@ fn release(findings: &mut Vec<Finding>, guard: MutexGuard) {
         Err(error) => error.to_string(),
     };
     if findings.is_empty() {
-        findings.push(Finding::warning("no-release", what, "see the nodes"));
+        findings.push(Level::Warning.finding("no-release", what, "see the nodes"));
     }
 }
 
@@ -102,7 +98,7 @@ impl Trial {
     fn plain(&mut self, mutex: &Mutex, ttl: Duration) -> quorumlock::Result<()> {
         let guard = mutex.lock()?;
         if guard.extend(ttl)? != ExtendOutcome::Extended {
-            self.findings.push(Finding::warning(
+            self.findings.push(Level::Warning.finding(
                 "no-extension",
                 "a lock could not be extended",
                 "see the nodes",
@@ -130,9 +126,9 @@ impl Trial {
     }
 
     pub(super) fn json(&self) -> Object {
-        let object = self
-            .times
-            .json(Object::new().maybe("error", self.error.as_ref()));
-        object.list("findings", self.findings.iter().map(Finding::json))
+        Object::new()
+            .maybe("error", self.error.as_ref())
+            .and(self.times.json())
+            .list("findings", self.findings.iter().map(Finding::json))
     }
 }

@@ -53,9 +53,10 @@ impl Queue {
         };
         let first = first.array().unwrap_or_default();
         let first = match first.as_slice() {
-            [Value::Bulk(member), score] => {
-                First::of(member, &score.text().unwrap_or_default(), server_micros)
-            }
+            [Value::Bulk(member), score] => Entry::parse(member).map(|entry| First {
+                entry,
+                waits: waits(&score.text().unwrap_or_default(), server_micros),
+            }),
             _ => None,
         };
         Some(Queue {
@@ -85,31 +86,24 @@ impl Queue {
     }
 
     /// The queue as part of an object: `waiting`, and `first_waiter`.
-    pub(crate) fn json(&self, object: Object) -> Object {
-        object
+    pub(crate) fn json(&self) -> Object {
+        Object::new()
             .raw("waiting", self.count)
             .maybe_raw("first_waiter", self.first.as_ref().map(First::json))
     }
 }
 
 impl First {
-    fn of(member: &[u8], score: &str, server_micros: u64) -> Option<First> {
-        Some(First {
-            entry: Entry::parse(member)?,
-            waits: waits(score, server_micros),
-        })
-    }
-
     /// The client that waits.
     fn client(&self) -> String {
         format!("{:016x}", self.entry.client)
     }
 
     fn json(&self) -> Object {
-        let object = Object::new()
+        Object::new()
             .text("client", self.client())
-            .text("wants", self.entry.kind.wants());
-        object.raw("waiting_ms", self.waits.as_millis())
+            .text("wants", self.entry.kind.wants())
+            .raw("waiting_ms", self.waits.as_millis())
     }
 }
 
@@ -189,11 +183,11 @@ mod tests {
             one.to_string(),
             ", 1 waits, first 00112233445566aa for a permit, for 1.5 s"
         );
-        let json = one.json(Object::new()).to_string();
+        let json = one.json().to_string();
         let object = "{\"client\":\"00112233445566aa\",\"wants\":\"permit\",\"waiting_ms\":1500}";
         assert_eq!(json, format!("{{\"waiting\":1,\"first_waiter\":{object}}}"));
         assert_eq!(
-            Queue::default().json(Object::new()).to_string(),
+            Queue::default().json().to_string(),
             "{\"waiting\":0,\"first_waiter\":null}"
         );
     }

@@ -36,9 +36,9 @@ impl Token {
 }
 
 /// A holder as part of an object: `token`, `other_library` and `label`.
-pub(crate) fn json(object: Object, token: Option<&Token>, label: Option<&str>) -> Object {
-    let object = object.maybe("token", token.and_then(Token::digits));
-    object
+pub(crate) fn json(token: Option<&Token>, label: Option<&str>) -> Object {
+    Object::new()
+        .maybe("token", token.and_then(Token::digits))
         .raw("other_library", token == Some(&Token::OtherLibrary))
         .maybe("label", label)
 }

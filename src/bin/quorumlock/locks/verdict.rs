@@ -31,8 +31,8 @@ pub(crate) enum State {
     Foreign,
 }
 
-/// That a node has a holder: for how long, which node, and what it has.
-type Held<'s> = (Duration, usize, &'s Sighting);
+/// That a node has a holder: for how long, and what it has.
+type Held<'s> = (Duration, &'s Sighting);
 
 /// A lock, as the nodes have it.
 pub(crate) struct Verdict {
@@ -60,30 +60,23 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// Judges this key.
     pub(crate) fn of(survey: &Survey, key: &str) -> Verdict {
-        let sightings: Vec<_> = survey.sightings(key).collect();
-        let unknown = sightings
-            .iter()
-            .filter(|sighting| sighting.is_err())
-            .count();
-        let seen: Vec<(usize, &Sighting)> = sightings
-            .into_iter()
+        let unknown = survey.nodes.iter().filter(|node| node.is_err()).count();
+        let seen: Vec<(usize, &Sighting)> = survey
+            .sightings(key)
             .enumerate()
             .filter_map(|(node, seen)| Some((node, seen.ok()??)))
             .collect();
         let mut holders: BTreeMap<&Token, Vec<Held<'_>>> = BTreeMap::new();
-        for &(node, sighting) in &seen {
+        for &(_, sighting) in &seen {
             for (token, left) in &sighting.holders {
-                holders
-                    .entry(token)
-                    .or_default()
-                    .push((*left, node, sighting));
+                holders.entry(token).or_default().push((*left, sighting));
             }
         }
         holders
             .values_mut()
-            .for_each(|held| held.sort_by_key(|&(left, ..)| std::cmp::Reverse(left)));
+            .for_each(|held| held.sort_by_key(|&(left, _)| std::cmp::Reverse(left)));
         // How long a majority has it.
-        let decided = |held: &[Held<'_>]| held.get(survey.quorum - 1).map(|&(left, ..)| left);
+        let decided = |held: &[Held<'_>]| held.get(survey.quorum - 1).map(|&(left, _)| left);
         let largest = holders
             .iter()
             .max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
@@ -93,7 +86,7 @@ impl Verdict {
         let with_token = with_token.unwrap_or_default();
         let is_foreign =
             holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.lock.is_none());
-        let is_reader = |held: &[Held<'_>]| held.iter().any(|(.., seen)| seen.has_readers());
+        let is_reader = |held: &[Held<'_>]| held.iter().any(|(_, seen)| seen.has_readers());
         let is_one = holders.len() == 1 || holders.values().all(|held| is_reader(held));
         let state = match with_token.len() {
             count if count >= survey.quorum => State::Held,
@@ -103,24 +96,25 @@ impl Verdict {
             _ if !is_one => State::Split,
             _ => State::Orphan,
         };
-        let longest = with_token.first().map(|&(left, ..)| left);
+        let longest = with_token.first().map(|&(left, _)| left);
         let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
         let readers = holders
             .values()
             .filter(|held| is_reader(held) && counts(held))
             .count();
-        let nodes = if is_foreign {
-            seen.iter().map(|&(node, _)| node).collect()
-        } else {
-            nodes_of(with_token)
-        };
+        let is_holder = |(holder, _): &(Token, Duration)| Some(holder) == token;
+        let nodes = seen
+            .iter()
+            .filter(|(_, seen)| is_foreign || seen.holders.iter().any(is_holder))
+            .map(|&(node, _)| node)
+            .collect();
         Verdict {
             name: survey.name_of(key).to_owned(),
             kind: key_space::lock(key).map_or(&plain::KEYS, |(kind, _)| kind),
             state,
             label: with_token
                 .iter()
-                .find_map(|(.., sighting)| sighting.label())
+                .find_map(|(_, sighting)| sighting.label())
                 .map(str::to_owned),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
@@ -179,15 +173,14 @@ impl Verdict {
             .iter()
             .filter_map(|&node| addresses.get(node))
             .map(|address| json::quoted(address));
-        let object = Object::new()
+        Object::new()
             .text("name", &self.name)
             .raw("fenced", *self.kind == fenced::KEYS)
             .raw("read_write", self.is_read_write())
-            .text("state", self.state);
-        let object = token::json(object, self.token.as_ref(), self.label.as_deref())
-            .raw("readers", self.readers);
-        let object = self.queue.json(object);
-        object
+            .text("state", self.state)
+            .and(token::json(self.token.as_ref(), self.label.as_deref()))
+            .raw("readers", self.readers)
+            .and(self.queue.json())
             .list("nodes", nodes)
             .raw(
                 "remaining_ms",
@@ -200,13 +193,6 @@ impl Verdict {
             .raw("has_expiry", self.has_expiry)
             .maybe_raw("fence", self.fence)
     }
-}
-
-/// The numbers of the nodes, in their order.
-fn nodes_of(held: &[Held<'_>]) -> Vec<usize> {
-    let mut nodes: Vec<usize> = held.iter().map(|&(_, node, _)| node).collect();
-    nodes.sort_unstable();
-    nodes
 }
 
 impl fmt::Display for State {
