@@ -115,9 +115,7 @@ impl<'d> Node<'d> {
             risks,
         }
     }
-}
 
-impl Node<'_> {
     /// Its address, if it is one of those that are meant.
     fn named(&self, is_meant: bool) -> Option<String> {
         is_meant.then(|| self.address.to_owned())

@@ -260,22 +260,21 @@ impl Examination {
             ));
         }
         if self.times.count() > 0 {
-            let times = &self.times;
-            let limit = Human(plan.node_timeout);
-            let cut = times.longer_than(plan.node_timeout);
-            let all = times.count();
             report::line(format_args!(
-                "  answers in {times}; node_timeout of {limit} would cut {cut} of {all}"
+                "  answers in {}; node_timeout of {} would cut {} of {}",
+                self.times,
+                Human(plan.node_timeout),
+                self.times.longer_than(plan.node_timeout),
+                self.times.count()
             ));
         }
         let latency = status.latency();
         if latency.count > 0 {
-            let p50 = Human(latency.p50);
-            let p99 = Human(latency.p99);
-            let count = latency.count;
-            let median = format_args!("{p50} (median), {p99} (p99) of {count}");
             report::line(format_args!(
-                "  replies to locks in {median}; {} came too late",
+                "  replies to locks in {} (median), {} (p99) of {}; {} came too late",
+                Human(latency.p50),
+                Human(latency.p99),
+                latency.count,
                 timeouts(status)
             ));
         }

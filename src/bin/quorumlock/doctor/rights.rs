@@ -79,18 +79,6 @@ pub(super) struct Names {
     pub(super) begin: String,
 }
 
-impl Names {
-    /// What the full names of locks begin with.
-    fn locks(&self) -> String {
-        format!("{}{}", self.prefix, self.begin)
-    }
-
-    /// What the keys begin with that have a marker: one pattern for all of them.
-    fn marked(&self) -> String {
-        key_space::PATTERN.to_owned() + &self.locks()
-    }
-}
-
 /// What the names of locks begin with that a user has a right to, by its own patterns. None if it
 /// may not read them, or if none is of that form.
 pub(super) fn own_names(
@@ -136,8 +124,9 @@ pub(super) fn missing(
     let key = &kinds::plain::KEYS.key(&names.prefix, name);
     let queue = key_space::queue(key);
     let node = key_space::node(&names.prefix);
-    let locks = &names.locks();
-    let marked = &names.marked();
+    // What the full names of locks begin with, and one pattern for all keys that have a marker.
+    let locks = &format!("{}{}", names.prefix, names.begin);
+    let marked = &(key_space::PATTERN.to_owned() + locks);
     let mut tester = Tester {
         connection,
         missing: Missing::default(),
