@@ -1,12 +1,13 @@
 //! Every exit code of `run`, and what the command finds in its environment.
 
 use super::deployment::{Deployment, Ended, folder, prints, run, tool, wait};
-use crate::support::process::eventually;
+use super::stopped::children_of;
+use crate::support::process::{eventually, processor_time_of};
 use crate::support::server::{Answer, free_port};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, Instant};
 
 fn code(deployment: &Deployment, words: &[&str]) -> Option<i32> {
@@ -289,13 +290,42 @@ fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
     ];
     for (command, expected, keys) in table {
         let name = command.concat();
-        let words = [&["run", "--min-hold", "50s", &name, "--"], command].concat();
-        prints(&deployment, &words, expected, &[]);
+        let words = [&["run", "-v", "--min-hold", "50s", &name, "--"], command].concat();
+        let ended = prints(&deployment, &words, expected, &[]);
+        for event in ["the command is started", "the command has ended"] {
+            assert_eq!(ended.err.contains(event), keys > 0, "{}", ended.all());
+        }
         assert!(
             eventually(Duration::from_secs(5), || deployment.keys() == keys),
             "{command:?}: {:?}",
             deployment.servers[0].keys().unwrap()
         );
+    }
+}
+
+#[test]
+fn a_signal_before_the_command_is_executed_leaves_no_lock() {
+    let deployment = Deployment::of(1);
+    let folder = folder();
+    // Each entry of PATH is a way through so many links that the search takes seconds.
+    symlink("./".repeat(2000), folder.join("s")).unwrap();
+    let path = format!("{}s:", "s/".repeat(38)).repeat(1500);
+    for signal in [Signal::SIGTERM, Signal::SIGUSR1] {
+        let mut tool = deployment.tool(&["run", "-v", "--min-hold", "50s", "a", "--", "true"]);
+        let tool = tool.env("PATH", &path).current_dir(&folder);
+        let tool = tool.spawn().unwrap();
+        // The process of the command has passed its gate if it has run for so long.
+        let is_searching = || {
+            let mut times = children_of(tool.id()).into_iter().map(processor_time_of);
+            times.any(|time| time >= Duration::from_millis(100))
+        };
+        assert!(eventually(Duration::from_secs(20), is_searching));
+        kill(Pid::from_raw(tool.id().cast_signed()), signal).unwrap();
+        let ended = wait(tool);
+        assert_eq!(ended.code, Some(128 + signal as i32), "{}", ended.all());
+        let is_started = ended.err.contains("the command is started");
+        assert!(!is_started, "{}", ended.all());
+        assert_eq!(deployment.keys(), 0);
     }
 }
 

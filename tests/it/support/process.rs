@@ -7,6 +7,7 @@
 //! in a process of its own.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -36,8 +37,13 @@ impl Thread {
 /// How long the threads of this process have run, those that have ended too, to a hundredth of a
 /// second.
 pub(crate) fn processor_time() -> Duration {
+    processor_time_of("self")
+}
+
+/// The same of another process.
+pub(crate) fn processor_time_of(process: impl Display) -> Duration {
     let text =
-        fs::read_to_string("/proc/self/stat").expect("what the system counts for this process");
+        fs::read_to_string(format!("/proc/{process}/stat")).expect("what the system counts for it");
     // Behind the name, which may contain blanks: the 12th and 13th field.
     let fields = text
         .rsplit(')')

@@ -5,20 +5,21 @@
 //! continue, or kills it. A process that waits at this gate has not become the command yet, so a
 //! signal or a loss that is found there starts nothing.
 
-use super::not_started::StepEnd;
+use super::not_started::step_end;
 use super::signals;
 use crate::exit::Exit;
 use crate::report;
 use nix::sys::signal::SigSet;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, the descriptor of a [`StepEnd`], one to close or `-`, the
+/// Becomes the command: `parent`, the descriptor for [`step_end`], one to close or `-`, the
 /// program, its arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
@@ -27,7 +28,7 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
             .and_then(|word| word.to_str()?.parse::<i32>().ok())
     };
     let parent = number();
-    let not_started = number().map(StepEnd::of);
+    let not_started = number().and_then(step_end);
     let descriptor = number();
     let Some(program) = words.next() else {
         return Exit::USAGE;
@@ -35,10 +36,11 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     if let Some(descriptor) = descriptor {
         let _ = nix::unistd::close(descriptor);
     }
-    let exit = become_command(parent, &program, words);
-    if let Some(not_started) = not_started {
-        not_started.write();
+    if let Some(not_started) = &not_started {
+        signals::write_at_end(not_started.as_raw_fd());
     }
+    let exit = become_command(parent, &program, words);
+    drop(not_started.map(|mut file| file.write_all(b"!")));
     exit
 }
 

@@ -123,22 +123,25 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         events.say("the lock was lost before the command was started");
         return Ok(Exit::LOST);
     }
-    let about = Object::new()
-        .raw("pid", group.pid())
-        .raw("looked_us", looked.as_micros());
-    events.report("started", about, "the command is started");
     group.open_gate();
     let supervisor = Supervisor {
         job,
         group,
         held: &held,
+        not_started: &not_started,
+        looked,
         loss: &loss,
         shares_group,
     };
-    let Outcome { exit, loss } = supervisor.run();
-    let was_started = !not_started.is_written();
+    let Outcome {
+        exit,
+        was_started,
+        loss,
+    } = supervisor.run();
     // A loss does not matter to what has not run.
-    let loss = loss.filter(|_| was_started);
+    if !was_started {
+        return Ok(exit);
+    }
     let about = Object::new()
         .raw("exit", exit.number())
         .raw("lost", loss.is_some());
@@ -147,10 +150,6 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         about.raw("left_us", held.remaining().as_micros()),
         "the command has ended",
     );
-    if !was_started {
-        drop(held);
-        return Ok(exit);
-    }
     let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {

@@ -1,11 +1,12 @@
-//! How `run` learns that its command was not started: by a pipe, into which the step writes when it
-//! cannot become the command. The exit code does not show that: a shell ends with 127 as well.
+//! How `run` learns whether its command was started: by a pipe, into which the step writes when it
+//! cannot become the command, or a signal ends it before. It is closed when the step becomes the
+//! command. The exit code does not show that: a shell ends with 127 as well.
 
 use super::descriptor::path_of;
 use rustix::io::{dup, ioctl_fionbio};
 use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// The end of `run`.
@@ -16,34 +17,31 @@ impl NotStarted {
     pub(super) fn pipe() -> io::Result<(NotStarted, OwnedFd)> {
         let (reader, writer) = io::pipe()?;
         // A copy is open in what is started. That may be a command that prints a password too, so
-        // nothing waits for the end of the pipe.
+        // the end of the pipe may be late, and nothing waits for it.
         ioctl_fionbio(&reader, true)?;
         Ok((NotStarted(reader), dup(writer)?))
     }
 
-    /// Whether the step, which has ended, has written that.
-    pub(super) fn is_written(&self) -> bool {
-        matches!((&self.0).read(&mut [0]), Ok(1))
+    /// Whether the command was started, once that is known.
+    pub(super) fn was_started(&self) -> Option<bool> {
+        (&self.0).read(&mut [0]).ok().map(|written| written == 0)
     }
 }
 
-/// The end of the step. The command does not inherit it.
-pub(super) struct StepEnd(Option<File>);
-
-impl StepEnd {
-    /// Takes what the step has inherited.
-    pub(super) fn of(descriptor: i32) -> StepEnd {
-        // Opened again, it is closed when the step becomes the command. A reader that has ended is
-        // not waited for. Without the file the lock stays, as after a command that has run.
-        let file = OpenOptions::new()
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path_of(descriptor));
-        let _ = nix::unistd::close(descriptor);
-        StepEnd(file.ok())
+impl AsFd for NotStarted {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
+}
 
-    pub(super) fn write(self) {
-        drop(self.0.map(|mut file| file.write_all(b"!")));
-    }
+/// The end of the step, which has inherited this descriptor. The command does not inherit it.
+pub(super) fn step_end(descriptor: i32) -> Option<File> {
+    // Opened again, it is closed when the step becomes the command. A reader that has ended is not
+    // waited for. Without the file the lock stays, as after a command that has run.
+    let file = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path_of(descriptor));
+    let _ = nix::unistd::close(descriptor);
+    file.ok()
 }

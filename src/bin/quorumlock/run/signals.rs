@@ -7,7 +7,8 @@
 
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Those that end a wait for the lock, and go to the command afterwards.
 const STOPPING: [Signal; 4] = [
@@ -59,10 +60,7 @@ impl Signals {
         // SAFETY: no function is installed.
         #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
-        let ignored = ignored();
-        let set: SigSet = all()
-            .filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0)
-            .collect();
+        let set: SigSet = not_ignored(all()).collect();
         set.thread_block()?;
         Ok(Signals(source::Source::new(set)?))
     }
@@ -92,13 +90,38 @@ fn all() -> impl Iterator<Item = Signal> {
         .chain([Signal::SIGCHLD])
 }
 
-/// The signals that this process was started to ignore, as bits. None where the system does not
-/// report them.
-fn ignored() -> u64 {
+/// Those that this process was not started to ignore: all where the system does not report them.
+fn not_ignored(signals: impl Iterator<Item = Signal>) -> impl Iterator<Item = Signal> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let ignored = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    signals.filter(move |&signal| ignored & (1 << (signal as u32 - 1)) == 0)
+}
+
+/// Where [`end`] writes.
+static END: AtomicI32 = AtomicI32::new(-1);
+
+/// Has a byte written to this descriptor if a signal ends this process before it executes another
+/// program, which starts without a handler.
+pub(super) fn write_at_end(descriptor: RawFd) {
+    END.store(descriptor, Ordering::Relaxed);
+    for ending in not_ignored(STOPPING.into_iter().chain(PASSED_ON)) {
+        // SAFETY: the handler calls only what may be called in one.
+        #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
+        let _ = unsafe { signal(ending, SigHandler::Handler(end)) };
+    }
+}
+
+/// Ends this process, as a shell shows that the signal has ended it.
+extern "C" fn end(signal: libc::c_int) {
+    // SAFETY: both may be called in a handler of signals, and the byte is there.
+    #[expect(unsafe_code, reason = "std has no functions for a handler of signals")]
+    unsafe {
+        libc::write(END.load(Ordering::Relaxed), b"!".as_ptr().cast(), 1);
+        libc::_exit(128 + signal)
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -13,6 +13,7 @@
 
 use super::acquire::{Held, Job};
 use super::group::Group;
+use super::not_started::NotStarted;
 use super::signals::Received;
 use super::suspend::Suspension;
 use crate::exit::Exit;
@@ -36,6 +37,8 @@ const KILLED_PAUSE: Duration = Duration::from_millis(5);
 /// How the command ended.
 pub(super) struct Outcome {
     pub(super) exit: Exit,
+    /// Whether it had begun.
+    pub(super) was_started: bool,
     /// Why the lock did not protect it to its end.
     pub(super) loss: Option<&'static str>,
 }
@@ -50,6 +53,9 @@ pub(super) struct Supervisor<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) group: Group,
     pub(super) held: &'a Held,
+    pub(super) not_started: &'a NotStarted,
+    /// When the signals were looked at for the last time before the gate was opened.
+    pub(super) looked: Duration,
     /// Readable when a lock is lost.
     pub(super) loss: &'a PipeReader,
     /// Whether the command is in the process group of this program, and gets what a terminal sends.
@@ -64,8 +70,10 @@ impl Supervisor<'_> {
         let mut is_killed = false;
         // When what was asked to end is killed, however long the lease lasts.
         let mut kill_at: Option<Instant> = None;
+        let mut was_started = None;
         loop {
             self.group.reap();
+            was_started = was_started.or_else(|| self.look_for_start());
             if self.group.is_gone() {
                 break;
             }
@@ -106,14 +114,34 @@ impl Supervisor<'_> {
                     left.min(LOOK)
                 },
                 loss.is_some(),
+                was_started.is_some(),
             );
         }
+        // A copy of the pipe may be open elsewhere, and nothing was written into it.
+        let was_started = was_started.unwrap_or_else(|| self.report_start());
         // A command that ended by itself just before may have outlived the lock.
         let loss = loss.or(self.held.remaining().is_zero().then_some(LOST));
         Outcome {
+            was_started,
             exit: self.group.exit().unwrap_or(Exit::SYSTEM),
             loss,
         }
+    }
+
+    /// Whether the command was started, once that is known.
+    fn look_for_start(&self) -> Option<bool> {
+        let was_started = self.not_started.was_started()?;
+        Some(was_started && self.report_start())
+    }
+
+    fn report_start(&self) -> bool {
+        let about = Object::new()
+            .raw("pid", self.group.pid())
+            .raw("looked_us", self.looked.as_micros());
+        self.job
+            .events
+            .report("started", about, "the command is started");
+        true
     }
 
     /// Reports what is done, and how long the lease still lasts.
@@ -197,18 +225,20 @@ impl Supervisor<'_> {
         is_overdue
     }
 
-    /// Sleeps until a signal arrives, the lock is lost, or the time is up.
-    fn sleep(&self, time: Duration, is_lost: bool) {
+    /// Sleeps until a signal arrives, the lock is lost, the command is started, or the time is up.
+    fn sleep(&self, time: Duration, is_lost: bool, is_start_known: bool) {
         // A time that the system cannot express is as good as none.
         let timeout = Timespec::try_from(time).ok();
-        let mut ready = [
-            PollFd::new(self.job.signals, PollFlags::IN),
-            PollFd::new(self.loss, PollFlags::IN),
-        ];
-        // A loss that is known stays readable.
-        let watched = if is_lost { 1 } else { 2 };
+        let mut ready = vec![PollFd::new(self.job.signals, PollFlags::IN)];
+        // What is known stays readable.
+        if !is_lost {
+            ready.push(PollFd::new(self.loss, PollFlags::IN));
+        }
+        if !is_start_known {
+            ready.push(PollFd::new(self.not_started, PollFlags::IN));
+        }
         // An interruption is a wake-up.
-        let _ = poll(&mut ready[..watched], timeout.as_ref());
+        let _ = poll(&mut ready, timeout.as_ref());
     }
 }
 
