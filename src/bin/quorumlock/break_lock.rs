@@ -41,7 +41,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let held: Vec<String> = survey
         .keys()
         .into_iter()
-        .filter(|key| is_held(&survey, key))
+        .filter(|key| deletable(&survey, key).iter().any(Option::is_some))
         .map(str::to_owned)
         .collect();
     let addresses = &survey.addresses;
@@ -151,12 +151,13 @@ fn until(time: Duration) -> Duration {
     report::since_1970().saturating_add(time)
 }
 
-fn is_held(survey: &Survey, key: &str) -> bool {
-    survey
-        .sightings(key)
-        .flatten()
-        .flatten()
-        .any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
+/// What each node has that can be deleted: nothing where the lock has ended by itself.
+fn deletable<'s>(survey: &'s Survey, key: &'s str) -> Vec<Option<&'s Sighting>> {
+    let is_held = |seen: &&Sighting| seen.oddity().is_some() || !seen.remaining.is_zero();
+    let sightings = survey.sightings(key);
+    sightings
+        .map(|seen| seen.ok().flatten().filter(is_held))
+        .collect()
 }
 
 /// The first node that has something else than a lock under one of these keys, and what it has.
@@ -183,10 +184,7 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
         .duration("FENCE_RETENTION", FENCE_RETENTION)
         .as_millis()
         .to_string();
-    let seen: Vec<Option<&Sighting>> = survey
-        .sightings(key)
-        .map(|seen| seen.ok().flatten())
-        .collect();
+    let seen = deletable(survey, key);
     let nodes = at_once(deployment.nodes().zip(&seen), |(node, seen)| {
         let delete =
             |seen: &Sighting| release(&mut Connection::open(&node)?, key, seen, &retention);
@@ -222,13 +220,12 @@ fn release(
         .map_or(&plain::KEYS, |(kind, _)| kind);
     let signatures: Vec<&[u8]> = match &seen.lock {
         None => vec![value],
-        Some(_) if seen.remaining.is_zero() => Vec::new(),
         Some(lock) => lock.holds.iter().map(|hold| &*hold.signature).collect(),
     };
     // A slot of a semaphore has the key of a plain lock, and another queue.
     let is_slot = *kind == plain::KEYS && key_space::semaphore_of_slot(name).is_some();
     let script = if is_slot { permit::SCRIPT } else { kind.script };
-    let mut is_any_done = signatures.is_empty();
+    let mut is_any_done = false;
     for signature in signatures {
         let words = [
             b"EVAL",

@@ -243,6 +243,24 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
         deployment.servers[0].command(&["EXISTS", "plain"]).unwrap(),
         Answer::Number(0)
     );
+    // On one node, it has ended by itself.
+    for (server, deadline) in deployment
+        .servers
+        .iter()
+        .zip(["1", "9000000000000", "9000000000000"])
+    {
+        let value = format!("7 {deadline} {OURS}");
+        let words = ["SET", "quorumlock-fence:a", &value, "PX", "50000"];
+        server.command(&words).unwrap();
+    }
+    let broken = run(deployment.tool(&["break", "a", "--yes"]));
+    assert_eq!(
+        broken.out.matches(": deleted\n").count(),
+        2,
+        "{}",
+        broken.all()
+    );
+    assert_eq!(broken.code, Some(0));
     let free = run(deployment.tool(&["break", "plain", "--yes"]));
     assert!(
         free.code == Some(0) && free.out.contains("is not held"),
