@@ -62,6 +62,27 @@ fn as_many_programs_hold_a_lock_as_its_kind_allows() {
 }
 
 #[test]
+fn a_reader_that_does_not_wait_is_refused_while_a_writer_waits() {
+    let deployment = Deployment::of(3);
+    let start = |side: &str| {
+        let words = ["run", side, "a", "--", "sleep", "99"];
+        deployment.tool(&words).spawn().unwrap()
+    };
+    let reads = || run(deployment.tool(&["run", "-n", "--read", "a", "--", "true"])).code;
+    let reader = start("--read");
+    assert!(eventually(SOON, || deployment.keys() == 3));
+    assert_eq!(reads(), Some(0));
+    let writer = start("--write");
+    assert!(eventually(SOON, || deployment.keys() == 6));
+    assert_eq!(reads(), Some(75));
+    for waiting in [writer, reader] {
+        kill(Pid::from_raw(waiting.id().cast_signed()), Signal::SIGTERM).unwrap();
+        assert_eq!(wait(waiting).code, Some(143));
+    }
+    assert_eq!(reads(), Some(0));
+}
+
+#[test]
 fn a_writer_has_a_number_on_demand() {
     let deployment = Deployment::of(1);
     let ended = run(deployment.tool(&[
