@@ -236,8 +236,7 @@ impl NodeConnection {
                 self.link.prepare(now);
                 Ok(())
             }
-            Some(true) => self.open_logged_in(now),
-            None => self.link.open(now),
+            Some(true) | None => self.link.open(now),
         }
     }
 
@@ -260,34 +259,31 @@ impl NodeConnection {
         login.learn(returned, is_closed, now)
     }
 
-    /// Begins to connect with credentials of the provider, where the connection waited for them, or
-    /// logs in once more.
+    /// Begins to connect, where the connection waited for credentials of the provider, or logs in
+    /// once more. One that is being made logs in with the latest.
     ///
     /// # Errors
     /// As [`open`](NodeConnection::open).
-    pub(super) fn log_in(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if matches!(self.link.socket, SocketState::Resolving) {
-            self.open_logged_in(now)?;
+    pub(super) fn log_in(&mut self, used: Use, now: Timestamp) -> Result<(), Fault> {
+        if used == Use::Begin {
+            self.link.open(now)?;
             return self.advance(now);
         }
-        if let Some(latest) = self.link.latest_credentials() {
+        if self.is_open()
+            && let Some(latest) = self.link.latest_credentials()
+        {
             self.session.log_in_again(latest, now);
         }
         Ok(())
-    }
-
-    /// Begins to connect, with credentials of the provider. Nothing was sent yet.
-    fn open_logged_in(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Some(latest) = self.link.latest_credentials() {
-            self.session.log_in_first(latest, now);
-        }
-        self.link.open(now)
     }
 
     /// Takes a connection that is being made as far as it goes without waiting. Attempts that are
     /// lost at once never poll, and must not leave it half made for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         if self.link.advance(now)? {
+            if let Some(latest) = self.link.latest_credentials() {
+                self.session.log_in_first(latest, now);
+            }
             self.session.pipeline.connected(now);
         }
         self.probing.advance(&self.link, self.probed_at(), now)

@@ -242,7 +242,7 @@ fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
         played.connection.learn_credentials(returned, at(2))
     };
     assert_eq!(learn(&mut played, "one"), Ok(Use::Begin));
-    played.connection.log_in(at(2)).unwrap();
+    played.connection.log_in(Use::Begin, at(2)).unwrap();
     played.server.accept();
     played.made(at(2));
     let log_in = |password: &str| format!("*2\r\n$4\r\nAUTH\r\n$3\r\n{password}\r\n");
@@ -257,7 +257,35 @@ fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
         "one"
     );
     assert_eq!(learn(&mut played, "two"), Ok(Use::Replace));
-    played.connection.log_in(at(4)).unwrap();
+    played.connection.log_in(Use::Replace, at(4)).unwrap();
     played.flush(at(4));
     assert_eq!(played.server.received(), log_in("two"));
+}
+
+#[test]
+fn credentials_that_are_replaced_while_a_connection_is_being_made_are_never_sent() {
+    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
+        return;
+    };
+    let provider = BackgroundCall::start("test", || None).unwrap();
+    played.connection.link.login = Some(Login::new(provider));
+    played.connection.open(at(1)).unwrap();
+    played.close(CLOSED_EARLY, at(1));
+    for (password, used) in [("one", Use::Keep), ("two", Use::Replace)] {
+        let returned = Ok(Credentials::new(password));
+        let learned = played.connection.learn_credentials(returned, at(2));
+        assert_eq!(learned, Ok(used));
+        if used == Use::Keep {
+            // What came too late for one connection is for the next one.
+            played.connection.open(at(2)).unwrap();
+        } else {
+            played.connection.log_in(used, at(2)).unwrap();
+        }
+    }
+    played.server.accept();
+    played.made(at(2));
+    let sent = played.server.received();
+    let log_in = "*2\r\n$4\r\nAUTH\r\n$3\r\ntwo\r\n";
+    assert!(sent.starts_with(log_in), "{sent}");
+    assert_eq!(sent.matches("AUTH").count(), 1, "{sent}");
 }

@@ -179,7 +179,7 @@ impl Nodes {
         }
         let learned = match self.connections[node].learn_credentials(returned, now) {
             Ok(Use::Keep) => return false,
-            Ok(Use::Begin | Use::Replace) => self.connections.apart(node).log_in(now),
+            Ok(used) => self.connections.apart(node).log_in(used, now),
             Err(fault) => Err(fault),
         };
         // Also where this is the node's vote: a thread that polls may wait for it.
