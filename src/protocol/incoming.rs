@@ -17,6 +17,8 @@ pub struct Incoming {
     start: usize,
     end: usize,
     decoder: Decoder,
+    /// Bytes of the present string that were [skipped](Incoming::skip_long).
+    skipped: usize,
     /// When the last read began. The age of the replies counts from this time.
     pub read_at: Timestamp,
 }
@@ -31,6 +33,7 @@ impl Incoming {
             start: 0,
             end: 0,
             decoder: Decoder::default(),
+            skipped: 0,
             read_at: now,
         }
     }
@@ -83,10 +86,41 @@ impl Incoming {
         self.decoder.decode(&self.bytes[self.start..self.end])
     }
 
+    /// Drops what has arrived of a string that [`decode`](Incoming::decode) has found to be too
+    /// long: it finds the same again while its header stays. Once all of it was dropped, it counts
+    /// as a value of another type.
+    ///
+    /// # Errors
+    /// It is in an array, or does not end as it should.
+    pub(super) fn skip_long(&mut self) -> Result<Option<(Reply<'static>, usize)>, ProtocolError> {
+        self.decoder = Decoder::default();
+        let (header, length) = header(self.unparsed()).ok_or(ProtocolError::BulkTooLong)?;
+        let begin = self.start + header;
+        let dropped = (self.end - begin).min(length - self.skipped);
+        self.bytes.copy_within(begin + dropped..self.end, begin);
+        self.end -= dropped;
+        self.skipped += dropped;
+        match self.bytes[begin..self.end] {
+            [] | [b'\r'] => Ok(None),
+            [b'\r', b'\n', ..] => {
+                self.skipped = 0;
+                Ok(Some((Reply::Error(b"WRONGTYPE"), header + 2)))
+            }
+            _ => Err(ProtocolError::MissingCrlf),
+        }
+    }
+
     /// A reply of this length was parsed.
     pub(super) fn taken(&mut self, length: usize) {
         self.start += length;
     }
+}
+
+/// The length of a string's header, and of the string.
+fn header(unparsed: &[u8]) -> Option<(usize, usize)> {
+    let line = unparsed.split(|&byte| byte == b'\r').next()?;
+    let length = str::from_utf8(line.strip_prefix(b"$")?).ok()?;
+    Some((line.len() + 2, length.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use std::fmt;
 /// Longest line (simple string, error, number or length) without its CRLF. Redis itself stops
 /// reading at 64 KiB.
 pub const MAX_LINE: usize = 64 * 1024;
-/// Longest bulk string. The longest reply this library asks for is `INFO`, of a few kilobytes.
+/// Longest bulk string that is read. The longest reply this library asks for is `INFO`, of a few
+/// kilobytes; the value of a key may be longer, and is dropped.
 pub const MAX_BULK: usize = 1024 * 1024;
 /// Most elements of one array. No reply that this library asks for has more than a handful.
 pub const MAX_ARRAY: usize = 64;

@@ -279,7 +279,13 @@ impl Session {
             let Some(request) = self.pipeline.front(log) else {
                 return Err(ProtocolError::Unrequested);
             };
-            let Some((reply, length)) = self.incoming.decode()? else {
+            let decoded = match self.incoming.decode() {
+                Err(ProtocolError::BulkTooLong) if request.is_for_value() => {
+                    self.incoming.skip_long()?
+                }
+                decoded => decoded?,
+            };
+            let Some((reply, length)) = decoded else {
                 return Ok(None);
             };
             if let Reply::Error(text) = reply {

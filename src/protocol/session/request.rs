@@ -64,6 +64,15 @@ impl Request {
             .map(Request::Recheck)
     }
 
+    /// Whether the reply may be the value of a key, in which any program may have stored anything.
+    pub(super) fn is_for_value(&self) -> bool {
+        use Request::{Handshake, Note, Recheck, Value};
+        matches!(
+            self,
+            Handshake(Part::NodeKey) | Recheck(Part::NodeKey) | Note | Value(_)
+        )
+    }
+
     pub(super) fn is_release(&self) -> bool {
         matches!(self, Request::Operation(sent) if sent.asked.is_release())
     }

@@ -12,6 +12,7 @@ use crate::protocol::operation::{Operation, Verb};
 mod abandoned;
 mod clusters;
 mod logins;
+mod long_values;
 mod queues;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";

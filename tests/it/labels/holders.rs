@@ -7,7 +7,10 @@ use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::versions::threes;
+use quorumlock::event::Event;
 use quorumlock::{Cause, ErrorKind, Holder, Redlock, host_label};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn labelled(servers: &[Server], label: &str) -> Redlock {
@@ -120,6 +123,28 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
         "a minority is down"
     );
     drop(guard);
+}
+
+#[test]
+fn a_value_that_is_too_long_to_be_read_costs_no_connection() {
+    let server = Server::start().unwrap();
+    let downs = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&downs);
+    let count = move |event: &Event| {
+        count.fetch_add(
+            usize::from(matches!(event, Event::NodeDown { .. })),
+            Ordering::Relaxed,
+        );
+    };
+    let client = builder([&server]).observer(count).build().unwrap();
+    server.command(&["SETRANGE", "k", "3000000", "x"]).unwrap();
+    for _ in 0..2 {
+        let error = client.mutex("k").holder().unwrap_err();
+        let cause = error.causes()[0].cause();
+        assert_eq!(cause, Cause::UnexpectedValue, "{error}");
+        drop(take(&long_lock(&client, "other")));
+    }
+    assert_eq!(downs.load(Ordering::Relaxed), 0);
 }
 
 #[test]
