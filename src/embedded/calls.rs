@@ -127,12 +127,11 @@ impl<'s> Calls<'s> {
     }
 
     /// `ZREM`: whether there was such a member, and it is removed.
-    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> bool {
-        self.write("ZREM", false).is_ok()
-            && self
-                .database
-                .change_set(key, self.now, |set| set.remove(member))
-                == Ok(true)
+    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
+        self.write("ZREM", false)?;
+        Ok(self
+            .database
+            .change_set(key, self.now, |set| set.remove(member))?)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.

@@ -118,7 +118,7 @@ pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, lock: Lock) -> Ans
         has_more: false,
     };
     if matches!(verb, b"release" | b"leave") {
-        Ok(queue.end(verb == b"leave"))
+        queue.end(verb == b"leave")
     } else {
         queue.take()
     }
@@ -150,7 +150,10 @@ struct Queue<'q, 's, K> {
 
 impl<K: LockKind> Queue<'_, '_, K> {
     /// The verbs of a caller that holds the lock, or waits for it, no longer.
-    fn end(mut self, is_leave: bool) -> Reply {
+    ///
+    /// # Errors
+    /// What keeps the caller's entry from being removed.
+    fn end(mut self, is_leave: bool) -> Answer {
         let ticket = if is_leave { b"" } else { self.calls.text(4) };
         let mut done = !is_leave && self.lock.ours;
         if !ticket.is_empty() {
@@ -158,9 +161,16 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let _ = score(ticket).map(|score| self.calls.zadd(&self.lock.queue, score, self.me));
             let _ = self.calls.pexpire(&self.lock.queue, RETENTION);
         } else if !self.me.is_empty() {
-            let is_gone = self.calls.zrem(&self.lock.queue, self.me);
-            if is_leave && !is_gone {
-                return Integer(0);
+            let gone = self.calls.zrem(&self.lock.queue, self.me);
+            let mut stored = self.calls.members(&self.lock.queue).iter();
+            if let Err(failure) = &gone
+                && !done
+                && stored.any(|member| *member.name == *self.me)
+            {
+                return Err(failure.clone());
+            }
+            if is_leave && gone != Ok(true) {
+                return Ok(Integer(0));
             }
             done |= is_leave;
         }
@@ -170,7 +180,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
             0 => i64::from(done),
             _ => 2,
         };
-        Integer(if done { reply } else { -reply })
+        Ok(Integer(if done { reply } else { -reply }))
     }
 
     fn take(mut self) -> Answer {
@@ -310,7 +320,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let Some(first) = self.first_entry().filter(|first| **first != *self.me) else {
                 return;
             };
-            if !self.calls.zrem(&self.lock.queue, &first) {
+            if self.calls.zrem(&self.lock.queue, &first) != Ok(true) {
                 return;
             }
             self.tell(&first, b"");
@@ -330,7 +340,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
         }
         let answer = self.kind.grant(self.calls)?;
         if answer.is_some() && !self.kind.keeps_entry() {
-            self.calls.zrem(&self.lock.queue, self.me);
+            let _ = self.calls.zrem(&self.lock.queue, self.me);
             // One in front has been sent a message, and has not asked so far: it may have no
             // receiver.
             if rank > 0 || self.kind.grant_tells() {
@@ -371,7 +381,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
                 {
                     return;
                 }
-                self.calls.zrem(&self.lock.queue, member);
+                let _ = self.calls.zrem(&self.lock.queue, member);
             }
             if members.len() < count {
                 return;

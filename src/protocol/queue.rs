@@ -10,9 +10,9 @@
 //!                                        slots, first
 //! ```
 //!
-//! A release and a leave reply 1 where something was removed, 0 where not. By 2 they report that
-//! another client was told, by 3 that more entries may be in front whose clients are gone, by 4
-//! that the user may not publish.
+//! A release and a leave reply 1 where something was removed, 0 where not, an error where the node
+//! refuses to. By 2 they report that another client was told, by 3 that more entries may be in
+//! front whose clients are gone, by 4 that the user may not publish.
 
 use super::form::{Answer, Form};
 use super::kinds;

@@ -252,7 +252,7 @@ impl LockKind for ReadWrite {
             if send(calls, &member, &message) {
                 return Some(WRITER);
             }
-            calls.zrem(queue, &member);
+            let _ = calls.zrem(queue, &member);
         }
         None
     }

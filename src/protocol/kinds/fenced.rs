@@ -46,7 +46,7 @@ pub const SCRIPT: Script = Script {
         "../lua/mutex.lua",
         "../lua/queue.lua"
     ),
-    sha1: "0a5f6167486efeb58e7756e0c1a5a2c74242ce10",
+    sha1: "f005eeb800a49affcd720e1069a2f30021858943",
     index: 0,
 };
 

@@ -18,7 +18,7 @@ pub const SCRIPT: Script = Script {
         "../lua/permit.lua",
         "../lua/queue.lua"
     ),
-    sha1: "10bbb992abe895e0c7102bf09e22979ba2b46e57",
+    sha1: "3ec7bc42fcb71fa425e7a6ada63c49e5f4515aa3",
     index: 1,
 };
 

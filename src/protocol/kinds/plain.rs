@@ -46,7 +46,7 @@ pub const SCRIPT: Script = Script {
         "../lua/mutex.lua",
         "../lua/queue.lua"
     ),
-    sha1: "f73a013b94d8a5d3ae3e7353bf5d4e9c9cd5121a",
+    sha1: "ee94a30c2be48e8602b8d2cd629c49c9dd7fdf00",
     index: 2,
 };
 

@@ -86,7 +86,7 @@ use crate::protocol::script::{Script, script};
 /// `EVAL SCRIPT 1 key verb token …`.
 pub const SCRIPT: Script = Script {
     text: script!("../lua/read_write.lua", "../lua/queue.lua"),
-    sha1: "73e8a4bc4043dae11f1304933c634d2b2ea8b860",
+    sha1: "ea927fbd4286d17e804eaf417f831bb223544c47",
     index: 3,
 };
 

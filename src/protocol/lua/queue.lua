@@ -35,7 +35,7 @@
 --   leave    removes the entry.  [2] the entry; nothing: only those that wait are told
 -- returns  release, leave: 1: done (release: the lock was held with the token), 2: done, and another client was told,
 --          3: done, and more entries without a receiver may be in front, 4: done, and the user may not publish; 0, -2,
---          -3, -4: the same, where there was nothing to do
+--          -3, -4: the same, where there was nothing to do; the error that keeps the entry from being removed
 --          take: what grant() returns, or a string of seven fields: whether the entry was stored before (y), is stored
 --          now (n), could not be stored for want of memory (o) or of permission (d); the ticket; how many are in front;
 --          held_for(); the first 8 digits of the holder's owner token, or the last 8 characters of what else the lock's
@@ -94,8 +94,12 @@ if verb == 'release' or verb == 'leave' then
     redis.pcall('ZADD', queue, ARGV[4], me)
     redis.pcall('PEXPIRE', queue, 60000)
   elseif me ~= '' then
-    local gone = redis.pcall('ZREM', queue, me) == 1
-    if verb == 'leave' and not gone then
+    local gone = redis.pcall('ZREM', queue, me)
+    -- It is there still: the server refuses writes at present.
+    if not done and type(gone) == 'table' and type(redis.pcall('ZSCORE', queue, me)) == 'string' then
+      return gone
+    end
+    if verb == 'leave' and gone ~= 1 then
       return 0
     end
     done = done or verb == 'leave'

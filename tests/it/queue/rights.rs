@@ -2,11 +2,11 @@
 //! one.
 
 use super::kinds::{Held, KINDS, Kind};
-use super::{LATE, PLACE_LEASE};
+use super::{LATE, PLACE_LEASE, patient};
 use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
-use crate::support::queues::{count, no_entry_stays};
+use crate::support::queues::{count, entries, no_entry_stays};
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Redlock};
 use std::thread;
@@ -183,6 +183,50 @@ fn waits_end_where_the_memory_of_all_nodes_is_full() {
             );
         });
         no_entry_stays(&servers);
+    }
+}
+
+/// Its client is there for another call, so it is no entry of a client that is gone.
+#[test]
+fn an_entry_that_nodes_refused_to_remove_holds_up_no_other_call() {
+    for kind in [&KINDS[0], &KINDS[2], &KINDS[4], &KINDS[5]] {
+        let servers = Server::several(3).unwrap();
+        let [theirs, first, second] = [(); 3].map(|()| patient(&servers).build().unwrap());
+        let all_have = |count| {
+            let has = |server| entries(server, kind.key).len() == count;
+            assert!(eventually(SOON, || servers.iter().all(has)), "{count}");
+        };
+        let set_replicas = |count| {
+            let words = ["CONFIG", "SET", "min-replicas-to-write", count];
+            servers
+                .iter()
+                .for_each(|server| drop(server.command(&words).unwrap()));
+        };
+        let held = kind.hold(&theirs);
+        let other = take(&long_lock(&theirs, "other"));
+        thread::scope(|scope| {
+            let stays = scope.spawn(|| long_lock(&first, "other").lock_timeout(SOON * 2));
+            let ends = scope.spawn(|| (kind.acquire)(&first, Duration::from_secs(2)));
+            all_have(1);
+            let waiting = scope.spawn(|| {
+                let guard = (kind.acquire)(&second, SOON).unwrap();
+                (guard.is_some(), Instant::now())
+            });
+            all_have(2);
+            thread::sleep(Duration::from_millis(300));
+            assert!(!ends.is_finished());
+            set_replicas("1");
+            assert!(!matches!(ends.join().unwrap(), Ok(Some(_))));
+            thread::sleep(Duration::from_millis(300));
+            set_replicas("0");
+            let begun = Instant::now();
+            drop(held);
+            let (is_had, had) = waiting.join().unwrap();
+            let took = had.saturating_duration_since(begun);
+            assert!(is_had && took < LATE, "{}: {took:?}", kind.name);
+            drop(other);
+            assert!(stays.join().unwrap().unwrap().is_some());
+        });
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "queue: a release that removes no entry",
         file: "embedded/queue.rs",
         edits: &[(
-            "let is_gone = self.calls.zrem(",
-            "let is_gone = is_leave && self.calls.zrem(",
+            "let gone = self.calls.zrem(&self.lock.queue, self.me);",
+            "let gone = match is_leave { true => self.calls.zrem(&self.lock.queue, self.me), false => Ok(false) };",
         )],
     },
     Mutant {
