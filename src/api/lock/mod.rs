@@ -47,7 +47,7 @@ pub(crate) struct Lock {
     permits: Option<PermitSlots>,
     /// For a read-write lock: the leases to read that threads of the client share.
     reads: Option<Arc<SharedLocks>>,
-    /// Why its name cannot be that of a lock, if so.
+    /// Why no lock can have its name, if so.
     refusal: Option<Arc<str>>,
     is_fair: bool,
     is_reentrant: bool,

@@ -22,7 +22,7 @@
 //! even if too few nodes answer: those that did not may have done it.
 
 use super::key_kind::{Hold, KeyKind, StoredLock};
-use super::wire::{AskedVerb, Wire};
+use super::wire::{AskedVerb, Wire, push_value};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
@@ -106,15 +106,6 @@ pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64
     }
     push_value(out, token);
     resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
-}
-
-/// Appends the value that signs the key: the token's digits, and behind a space the label, if there
-/// is one.
-pub(in crate::protocol) fn push_value(out: &mut Vec<u8>, token: &OwnerToken) {
-    match token.label().as_bytes() {
-        [] => resp::push(out, &token.digits()),
-        label => resp::push_joined(out, &[&token.digits(), b" ", label]),
-    }
 }
 
 fn meaning(

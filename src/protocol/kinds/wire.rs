@@ -1,7 +1,6 @@
 //! What is particular to a kind of lock on the wire, as data: each kind has one [`Wire`].
 
 use super::key_kind::KeyKind;
-use super::plain;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::fault::protocol_error::ProtocolError;
@@ -112,7 +111,16 @@ impl Word<'_> {
             Word::Text(text) => resp::push(out, text),
             Word::Number(number) => resp::push(out, resp::decimal(number, &mut [0; 20])),
             Word::Token(token) => resp::push(out, &token.digits()),
-            Word::Value(token) => plain::push_value(out, token),
+            Word::Value(token) => push_value(out, token),
         }
+    }
+}
+
+/// Appends the value that signs a key: the token's digits, and behind a space the label, if there
+/// is one.
+pub(super) fn push_value(out: &mut Vec<u8>, token: &OwnerToken) {
+    match token.label().as_bytes() {
+        [] => resp::push(out, &token.digits()),
+        label => resp::push_joined(out, &[&token.digits(), b" ", label]),
     }
 }
