@@ -31,8 +31,8 @@
 //! that ended too early or too late, by any clock, never lets two clients have the same fence. A
 //! key that is set again on a node that had lost it (rule 4.6) changes nothing in this: the
 //! winner's fence is known by then, and the node's does not fall by it.
-//! `tests/proofs/fences.smt2` proves it by induction; a test has the solver decide whether what this
-//! code does on random schedules are steps of that proof.
+//! `tests/proofs/fences.smt2` proves it by induction; a test has the solver decide whether what
+//! this code does on random schedules are steps of that proof.
 //!
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its
 //! data, or whose key was not used for longer than it is kept, issues greater numbers than before,
