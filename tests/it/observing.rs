@@ -6,7 +6,6 @@
 
 mod callbacks;
 mod calls;
-mod delivery;
 mod itself;
 mod nodes;
 
@@ -317,45 +316,6 @@ fn automatic_extensions_and_repairs_are_reported() {
     );
 }
 
-#[test]
-fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
-    let guard = take(&long_lock(&client, KEY));
-    everywhere(&servers, KEY);
-    delete(&servers[..1], KEY);
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    servers[1..]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
-    let ExtendOutcome::Failed(causes) = guard.extend(LONG_TTL).unwrap() else {
-        panic!()
-    };
-    servers[1..]
-        .iter()
-        .for_each(|server| server.resume().unwrap());
-    let words = [
-        "acquired k",
-        "extended k by hand",
-        "repaired k",
-        "extension failed k by hand",
-    ];
-    assert_eq!(recorder.words(), words);
-    for event in recorder.events() {
-        if let Event::ExtensionFailed {
-            remaining,
-            causes: reported,
-            ..
-        } = event
-        {
-            assert_eq!(reported, causes);
-            assert!(remaining > LONG_TTL / 2);
-        }
-    }
-    drop(guard);
-}
-
 /// However a lock is lost, and however its guard learns of it and ends: the loss is reported once,
 /// before the release or without it.
 #[test]
@@ -365,25 +325,7 @@ fn a_loss_is_reported_once_with_its_reason() {
         LossReason,
         fn(&Redlock, &[Server]) -> MutexGuard,
     );
-    let cases: [Case; 8] = [
-        (
-            "it runs out and no call notices",
-            LossReason::LeaseEnded,
-            |client, _| {
-                let guard = brief(client, KEY);
-                thread::sleep(TTL / 3);
-                guard
-            },
-        ),
-        (
-            "it runs out and the channel reports it",
-            LossReason::LeaseEnded,
-            |client, _| {
-                let guard = brief(client, KEY);
-                guard.lost().unwrap().recv_timeout(SOON).unwrap();
-                guard
-            },
-        ),
+    let cases: [Case; 3] = [
         (
             "it runs out, and is extended too late, twice, and then asked for the channel",
             LossReason::LeaseEnded,
@@ -394,37 +336,6 @@ fn a_loss_is_reported_once_with_its_reason() {
                     assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
                 }
                 guard.lost().unwrap().recv_timeout(SOON).unwrap();
-                guard
-            },
-        ),
-        (
-            "it runs out, and is extended too late",
-            LossReason::LeaseEnded,
-            |client, _| {
-                let guard = brief(client, KEY);
-                thread::sleep(TTL / 3);
-                assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
-                guard
-            },
-        ),
-        (
-            "its keys are deleted, and it is extended, once",
-            LossReason::KeyGone,
-            |client, servers| {
-                let guard = take(&long_lock(client, KEY));
-                everywhere(servers, KEY);
-                delete(servers, KEY);
-                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-                guard
-            },
-        ),
-        (
-            "its keys are deleted",
-            LossReason::KeyGone,
-            |client, servers| {
-                let guard = take(&long_lock(client, KEY));
-                everywhere(servers, KEY);
-                delete(servers, KEY);
                 guard
             },
         ),

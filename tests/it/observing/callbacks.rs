@@ -1,9 +1,7 @@
 //! What callbacks may do: use the client, panic, take their time.
 
 use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
-use crate::clients::{
-    LONG_TTL, SOON, builder, calling, client, gone_for_good, long_lock, promptly, take,
-};
+use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -11,7 +9,7 @@ use quorumlock::{Builder, ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy,
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A client without restart protection.
 fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
@@ -261,97 +259,5 @@ fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
                 "the observer is still kept"
             );
         },
-    );
-}
-
-#[test]
-fn a_slow_callback_does_not_delay_other_threads() {
-    let servers = Server::several(3).unwrap();
-    let slow = Duration::from_secs(2);
-    let recorder = Recorder::acting(move |event| {
-        if words(event) == "acquired slow" {
-            thread::sleep(slow);
-        }
-    });
-    let client = observed_by(builder(&servers), &recorder);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let start = Instant::now();
-            let guard = take(&long_lock(&client, "slow"));
-            assert!(start.elapsed() >= slow);
-            guard
-        });
-        assert!(eventually(SOON, || recorder.count("acquired slow") == 1));
-        promptly(slow / 4, || {
-            for _ in 0..10 {
-                assert_eq!(
-                    take(&long_lock(&client, KEY)).unlock().unwrap(),
-                    ReleaseOutcome::Released
-                );
-            }
-        });
-        assert!(!waiting.is_finished());
-        drop(waiting.join().unwrap());
-    });
-}
-
-/// A thread whose observer is slow does not keep others from locking; they leave their events to
-/// it, and it delivers all of them.
-#[test]
-fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() {
-    let servers = Server::several(3).unwrap();
-    let told_by: Arc<Mutex<Vec<_>>> = Arc::default();
-    let recorder = Recorder::acting({
-        let told_by = Arc::clone(&told_by);
-        move |event| {
-            if let Event::Released {
-                name,
-                is_dropped: true,
-                ..
-            } = event
-            {
-                told_by.lock().unwrap().push(thread::current().id());
-                thread::sleep(Duration::from_millis(if &**name == "first" {
-                    1000
-                } else {
-                    0
-                }));
-            }
-        }
-    });
-    let client = observed(&servers, &recorder);
-    drop(take(&long_lock(&client, "first")));
-    thread::scope(|scope| {
-        let slow = scope.spawn(|| {
-            while recorder.count("released first") == 0 {
-                let _ = take(&long_lock(&client, "another")).unlock().unwrap();
-            }
-            thread::current().id()
-        });
-        assert!(eventually(SOON, || recorder.count("released first") == 1));
-        for _ in 0..20 {
-            drop(take(&long_lock(&client, KEY)));
-            let _ = take(&long_lock(&client, KEY)).unlock().unwrap();
-        }
-        assert_eq!(
-            recorder.count("released k Released dropped"),
-            0,
-            "reported during another"
-        );
-        let slow = slow.join().unwrap();
-        assert_eq!(recorder.count("released k Released dropped"), 20);
-        assert!(told_by.lock().unwrap().iter().all(|thread| *thread == slow));
-    });
-}
-
-#[test]
-fn clients_without_an_observer_are_as_they_were() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    drop(take(&long_lock(&client, KEY)));
-    gone_for_good(&servers, KEY);
-    assert_eq!(
-        take(&long_lock(&client, KEY)).unlock().unwrap(),
-        ReleaseOutcome::Released
     );
 }

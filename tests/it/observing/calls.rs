@@ -1,7 +1,7 @@
 //! Every call for a lock is accounted for: it begins to wait once at most, and ends once.
 
-use super::{KEY, Recorder, TTL, everywhere, is_about_a_node, observed};
-use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
+use super::{KEY, Recorder, TTL, is_about_a_node, observed};
+use crate::clients::{LONG_TTL, SOON, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason, Severity};
@@ -9,7 +9,6 @@ use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Wait};
 use std::thread;
 use std::time::Duration;
 
-const THREADS: usize = 8;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The ends of calls without the lock that were reported.
@@ -30,101 +29,6 @@ fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
         panic!("{end:?}")
     };
     (reason, attempts)
-}
-
-/// Eight threads give up on a lock that their own process holds: none of them asks a node, and each
-/// is reported.
-#[test]
-fn threads_that_never_leave_the_local_queue_are_reported() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
-    let mutex = long_lock(&client, KEY);
-    let guard = take(&mutex);
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none()));
-        }
-    });
-    assert_eq!(
-        (
-            recorder.count("waiting k"),
-            recorder.count("gave up k TimedOut")
-        ),
-        (THREADS, THREADS)
-    );
-    assert_eq!(recorder.count("attempt lost"), 0);
-    for end in ends(&recorder) {
-        let Event::GaveUp {
-            attempts: 0,
-            waited,
-            has_waited: true,
-            causes,
-            ..
-        } = &end
-        else {
-            panic!("{end:?}")
-        };
-        assert!(
-            end.name() == Some(KEY) && *waited >= PATIENCE && causes.is_empty(),
-            "{end:?}"
-        );
-    }
-    drop(guard);
-}
-
-/// Eight threads wait for a lock that another program holds: one of them asks, and each is
-/// reported.
-#[test]
-fn threads_behind_the_first_are_reported_without_an_attempt() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let mine = observed(&servers, &recorder);
-    let theirs = client(&servers);
-    let guard = take(&long_lock(&theirs, KEY));
-    everywhere(&servers, KEY);
-    let mutex = long_lock(&mine, KEY);
-    let cancel = CancelHandle::new();
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                assert_eq!(
-                    mutex
-                        .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                        .unwrap_err()
-                        .kind(),
-                    ErrorKind::Cancelled
-                );
-            });
-        }
-        assert!(eventually(SOON, || recorder.count("waiting k") == THREADS
-            && recorder.count("attempt lost k") > 0));
-        cancel.cancel();
-    });
-    assert_eq!(
-        (
-            recorder.count("waiting k"),
-            recorder.count("gave up k Cancelled")
-        ),
-        (THREADS, THREADS)
-    );
-    let attempts = ends(&recorder)
-        .iter()
-        .map(|end| reason_and_attempts(end).1)
-        .collect::<Vec<_>>();
-    let attempts: Vec<u32> = attempts
-        .into_iter()
-        .filter(|&attempts| attempts > 0)
-        .collect();
-    assert!(
-        !attempts.is_empty() && attempts.len() < THREADS,
-        "{attempts:?}"
-    );
-    assert_eq!(
-        attempts.iter().sum::<u32>() as usize,
-        recorder.count("attempt lost k")
-    );
-    drop(guard);
 }
 
 /// Each reason, with what the call returned.

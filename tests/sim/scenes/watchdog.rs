@@ -71,6 +71,11 @@ impl Log {
 
     /// A client whose observer writes here. It takes so many milliseconds for an acquisition.
     fn client(&self, acquisition: u64) -> Redlock {
+        self.slow_client(acquisition, 0)
+    }
+
+    /// The same, and so many milliseconds for the end of a release.
+    fn slow_client(&self, acquisition: u64, release: u64) -> Redlock {
         let log = self.clone();
         let observe = move |event: &Event| match event {
             Event::Acquired { .. } => {
@@ -78,7 +83,11 @@ impl Log {
                 log.add("acquired");
             }
             Event::Extended { .. } => log.add("extended"),
-            Event::Released { .. } => log.add("released"),
+            Event::Released { .. } => {
+                pass(release);
+                log.add("released");
+            }
+            Event::EventsDropped { count: 3 } => log.add("three dropped"),
             _ => {}
         };
         Redlock::new(clients::open_with(0, Some(Arc::new(observe))))
@@ -345,6 +354,19 @@ fn the_last_handle_reports_the_events_that_are_left() {
         assert_eq!(log.all(), ["acquired"]);
         drop(redlock);
         assert_eq!(log.all(), ["acquired", "released"]);
+    });
+}
+
+#[test]
+fn the_last_handle_delivers_for_no_longer_than_a_node_may_take_and_counts_the_rest() {
+    play_quiet(|_| {
+        let log = Log::default();
+        let redlock = log.slow_client(0, 5_000);
+        let guards = ["r0", "r1", "r2", "r3"].map(|name| redlock.mutex(name).lock().unwrap());
+        drop(guards);
+        pass(1_000);
+        drop(redlock);
+        assert_eq!(log.all()[4..], ["released", "three dropped"]);
     });
 }
 
