@@ -2,15 +2,10 @@
 
 use super::certificates::{Authority, Particulars};
 use crate::support::capable::has_tls;
-use crate::support::fake::{Act, Event, Fake};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
-use std::io::Read;
-use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -183,78 +178,6 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     assert_eq!(
         another.connect(SECOND).unwrap_err().causes()[0].cause(),
         Cause::Tls(TlsError::Required)
-    );
-}
-
-/// A server that does not reply about TLS does not hold an attempt up for longer than half of the
-/// node timeout.
-#[test]
-fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
-    let fake = Fake::scripted(|connection, event| match event {
-        Event::Received(_) if connection == 0 => vec![Act::Close],
-        _ => Vec::new(),
-    });
-    let redlock = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(SECOND * 2)
-        .build()
-        .unwrap();
-    let begun = Instant::now();
-    assert_eq!(
-        redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(),
-        Cause::Closed
-    );
-    assert!(begun.elapsed() < SECOND * 3 / 2, "{:?}", begun.elapsed());
-}
-
-/// A server that answers with an alert shows at once that it speaks TLS.
-#[test]
-fn an_alert_says_that_the_port_speaks_tls() {
-    let fake = Fake::on_command(|_| vec![Act::Say(vec![21, 3, 3, 0, 2, 2, 10]), Act::Close]);
-    let redlock = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(SECOND)
-        .build()
-        .unwrap();
-    let error = redlock.mutex("a").try_lock().unwrap_err();
-    assert_eq!(
-        error.causes()[0].cause(),
-        Cause::Tls(TlsError::Required),
-        "{error}"
-    );
-}
-
-/// What closes each connection and is no TLS keeps its cause, and is asked once.
-#[test]
-fn a_server_that_closes_each_connection_is_not_said_to_have_tls() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("redis://{}", listener.local_addr().unwrap());
-    let firsts = Arc::<Mutex<Vec<u8>>>::default();
-    let seen = Arc::clone(&firsts);
-    thread::spawn(move || {
-        let mut bytes = [0; 4096];
-        for mut client in listener.incoming().map_while(Result::ok) {
-            if let Ok(1..) = client.read(&mut bytes) {
-                seen.lock().unwrap().push(bytes[0]);
-            }
-        }
-    });
-    let redlock = Redlock::builder()
-        .node(url)
-        .node_timeout(SECOND)
-        .build()
-        .unwrap();
-    for _ in 0..5 {
-        assert_eq!(
-            redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(),
-            Cause::Closed
-        );
-        thread::sleep(SECOND / 10);
-    }
-    let firsts = firsts.lock().unwrap();
-    assert!(
-        firsts.iter().filter(|&&first| first == 22).count() == 1 && firsts.len() > 3,
-        "{firsts:?}"
     );
 }
 

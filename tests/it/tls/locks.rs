@@ -4,9 +4,8 @@ use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
-use quorumlock::{Builder, ErrorKind, ExtendOutcome, NodeState, Redlock, ReleaseOutcome, Tls};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::{Builder, ErrorKind, Redlock, Tls};
+use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -23,113 +22,6 @@ fn client(servers: &[Server], tls: Tls) -> Redlock {
         .node_timeout(SECOND)
         .build()
         .unwrap()
-}
-
-#[test]
-fn three_nodes_grant_and_release() {
-    if !has_tls() {
-        return;
-    }
-    let authority = authority();
-    let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
-    let redlock = client(&servers, authority.roots());
-    for status in redlock.connect(5 * SECOND).unwrap() {
-        assert_eq!(status.state(), NodeState::Voting, "{status}");
-    }
-    let mutex = redlock.mutex("orders/42");
-    for _ in 0..200 {
-        let guard = mutex.try_lock().unwrap().unwrap();
-        assert!(mutex.try_lock().unwrap().is_none());
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    }
-    let held = mutex.lock().unwrap();
-    assert!(
-        servers
-            .iter()
-            .filter(|server| server.keys().unwrap() == ["orders/42"])
-            .count()
-            >= 2
-    );
-    drop(held);
-    redlock.flush_releases(5 * SECOND).unwrap();
-    assert!(
-        servers
-            .iter()
-            .all(|server| server.keys().unwrap().is_empty())
-    );
-}
-
-#[test]
-fn fenced_locks_and_extensions_work() {
-    if !has_tls() {
-        return;
-    }
-    let authority = authority();
-    let servers = [authority.server("node")];
-    let redlock = client(&servers, authority.roots());
-    let mutex = redlock.mutex("orders/42").fenced();
-    let first = mutex.lock().unwrap();
-    let fence = first.fence();
-    assert_eq!(first.extend(5 * SECOND).unwrap(), ExtendOutcome::Extended);
-    let _ = first.unlock().unwrap();
-    assert!(mutex.lock().unwrap().fence() > fence);
-}
-
-#[test]
-fn replies_of_many_threads_reach_their_requests() {
-    if !has_tls() {
-        return;
-    }
-    let authority = authority();
-    let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
-    let redlock = client(&servers, authority.roots());
-    redlock.connect(5 * SECOND).unwrap();
-    thread::scope(|scope| {
-        for thread in 0..8 {
-            let mutex = redlock.mutex(format!("thread {thread}"));
-            scope.spawn(move || {
-                for _ in 0..100 {
-                    assert_eq!(
-                        mutex.lock().unwrap().unlock().unwrap(),
-                        ReleaseOutcome::Released
-                    );
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn a_waiter_is_woken_by_a_release() {
-    if !has_tls() {
-        return;
-    }
-    let authority = authority();
-    let servers = [authority.server("node")];
-    let minute = 60 * SECOND;
-    let builder = Redlock::builder()
-        .node(servers[0].url())
-        .tls(authority.roots());
-    let client = || {
-        builder
-            .clone()
-            .retry_delay(minute, minute)
-            .node_timeout(SECOND)
-            .build()
-            .unwrap()
-    };
-    let ours = client();
-    let theirs = client();
-    let held = theirs.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
-    let waiting = thread::spawn(move || {
-        let begun = Instant::now();
-        let guard = ours.mutex("orders/42").lock_timeout(20 * SECOND).unwrap();
-        (guard.is_some(), begun.elapsed())
-    });
-    thread::sleep(Duration::from_millis(300));
-    drop(held);
-    let (is_held, waited) = waiting.join().unwrap();
-    assert!(is_held && waited < 10 * SECOND, "{waited:?}");
 }
 
 /// The first handshake is a full one; the subscription's, and one after the connections were cut,
