@@ -16,10 +16,9 @@ use crate::clients::{
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::versions::servers;
-use quorumlock::kind::Fenced;
-use quorumlock::{ErrorKind, ExtendOutcome, FencingToken, Lease, ReleaseOutcome, Watchdog};
+use quorumlock::{ExtendOutcome, FencingToken, ReleaseOutcome, Watchdog};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KEY: &str = "quorumlock-fence:k";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -177,72 +176,4 @@ fn a_fenced_lock_is_extended_and_watched() {
         assert_eq!(fields(&server).0, watched.fence().get());
         assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
     }
-}
-
-#[test]
-fn a_waiter_is_woken_by_a_release() {
-    let servers = Server::several(3).unwrap();
-    let slow = Duration::from_secs(5);
-    let [holder, waiter] =
-        [(); 2].map(|()| builder(&servers).retry_delay(slow, slow).build().unwrap());
-    let guard = take(&long_lock(&holder, "k").fenced());
-    let number = guard.fence();
-    let waiting = thread::spawn(move || {
-        let guard = long_lock(&waiter, "k")
-            .fenced()
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("it is released");
-        (guard.fence(), Instant::now())
-    });
-    thread::sleep(Duration::from_millis(300));
-    let released = Instant::now();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let (next, taken) = waiting.join().unwrap();
-    assert!(
-        next > number && taken < released + slow / 2,
-        "{:?}",
-        taken - released
-    );
-}
-
-#[test]
-fn a_fenced_lock_changes_hands_with_its_number() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let guard = take(&long_lock(&mine, "k").fenced());
-    let number = guard.fence();
-    let lease = guard.detach().unwrap();
-    assert_eq!((lease.key(), lease.fence()), (KEY, number));
-    let text = lease.into_text();
-    let again = || text.expose().parse::<Lease<Fenced>>().unwrap();
-    let plain = text.expose().parse::<Lease>().unwrap_err();
-    assert_eq!(
-        plain.kind(),
-        ErrorKind::Config,
-        "a plain lock is another one"
-    );
-    assert_eq!(
-        theirs
-            .mutex("other")
-            .fenced()
-            .attach(again())
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Config
-    );
-    let guard = theirs.attach(again()).unwrap();
-    assert_eq!((guard.fence(), guard.name()), (number, "k"));
-    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(take(&long_lock(&mine, "k").fenced()).fence() > number);
-    let plain = take(&long_lock(&mine, "plain"))
-        .detach()
-        .unwrap()
-        .into_text();
-    assert_eq!(
-        plain.expose().parse::<Lease<Fenced>>().unwrap_err().kind(),
-        ErrorKind::Config
-    );
 }

@@ -162,59 +162,6 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
 }
 
 #[test]
-fn the_end_of_an_early_reader_does_not_cut_others_short() {
-    let servers = Server::several(3).unwrap();
-    let [early, late, writer] = [(); 3].map(|()| client(&servers));
-    let guard = read(&Sides::of(&late, "k").ttl(LONG_TTL));
-    drop(
-        early
-            .read_mutex("k")
-            .ttl(Duration::from_millis(300))
-            .lock()
-            .unwrap()
-            .detach()
-            .unwrap(),
-    );
-    thread::sleep(Duration::from_millis(350));
-    assert!(!can_write(&long(&writer)));
-    assert!(!guard.remaining().is_zero());
-    assert_eq!(
-        guard.unlock().unwrap(),
-        ReleaseOutcome::Released,
-        "its entry is there"
-    );
-}
-
-#[test]
-fn what_has_ended_is_not_extended() {
-    let server = Server::start().unwrap();
-    let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
-    assert_eq!(
-        ask(&server, &["acquire", &ours, "20", "r"]),
-        Answer::Number(1)
-    );
-    assert_eq!(
-        ask(&server, &["acquire", &theirs, "60000", "r"]),
-        Answer::Number(1)
-    );
-    thread::sleep(Duration::from_millis(30));
-    assert_eq!(
-        entries(&server),
-        ('r', 2),
-        "it stands there until the next write"
-    );
-    assert_eq!(
-        ask(&server, &["extend", &ours, "60000", "r"]),
-        Answer::Number(0)
-    );
-    assert_eq!(ask(&server, &["release", &theirs]), Answer::Number(1));
-    assert_eq!(
-        ask(&server, &["acquire", &theirs, "60000", "w"]),
-        Answer::Number(1)
-    );
-}
-
-#[test]
 fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)];

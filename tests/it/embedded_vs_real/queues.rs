@@ -178,6 +178,10 @@ fn both_are_the_same(kind: Kind) {
                 first.clone_into(&mut sequence.first);
             }
             let takes = arguments[0] == "take";
+            let is_granted = !is_queued && !reply.starts_with(['-', ':']) || reply == ":1\r\n";
+            if is_granted && matches!(&*arguments[0], "take" | "acquire") {
+                arguments[1][..40].clone_into(&mut sequence.holder);
+            }
             seen[0] += u64::from(takes && !is_queued && !reply.starts_with('-'));
             seen[1] += u64::from(is_queued);
             seen[2] += u64::from(!messages.is_empty());

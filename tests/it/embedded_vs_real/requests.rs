@@ -47,14 +47,6 @@ pub(super) fn requests() -> Vec<Vec<String>> {
         add(&["EVAL", script, "1", "k#0", "release", &ours]);
         add(&["EVALSHA", hash, "1", "k#0", "release", &ours]);
     }
-    fenced_requests(&ours, &theirs).iter().for_each(|words| {
-        add(&[
-            &["EVAL", fenced::SCRIPT.text, "1"],
-            &words.iter().map(String::as_str).collect::<Vec<_>>()[..],
-        ]
-        .concat());
-        add(&["GET", "the last fence"]);
-    });
     add(&["GETRANGE", "no key", "0", "127"]);
     add(&["SET", "text", "0123456789"]);
     for [start, end] in [
@@ -119,57 +111,6 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
     ];
     rows.map(|row| row.split(' ').map(str::to_owned).collect())
         .to_vec()
-}
-
-/// The life of a fenced lock. Times that count from the server's clock would differ, and are left
-/// out.
-fn fenced_requests(ours: &str, theirs: &str) -> Vec<Vec<String>> {
-    let rows = [
-        "f extend OURS LONG LONG",
-        "f raise OURS 5 LONG",
-        "f release OURS - - LONG",
-        "f acquire OURS LONG LONG 7",
-        "f acquire OURS LONG LONG 9",
-        "f acquire THEIRS LONG LONG 9",
-        "f extend THEIRS LONG LONG",
-        "f raise THEIRS 50 LONG",
-        "f release THEIRS - - LONG",
-        "f extend OURS LONG LONG",
-        "f raise OURS 5 LONG",
-        "f raise OURS 20 LONG",
-        "f acquire OURS LONG LONG 1",
-        "f release OURS - - LONG",
-        "f raise OURS 90 LONG",
-        "f extend OURS LONG LONG",
-        "f release OURS - - LONG",
-        "f acquire THEIRS LONG LONG 1",
-        "f acquire THEIRS LONG LONG 1",
-        "f release THEIRS - - LONG",
-        "f acquire OURS LONG LONG 100",
-        // Further ahead than a clock explains: refused, and the key is as before.
-        "f raise OURS 9007199254740991 LONG",
-        "f raise OURS 101 LONG",
-        "f release OURS - - LONG",
-        "f acquire OURS LONG LONG 1",
-        "f release OURS - - LONG",
-        // "k" holds the value of a plain lock: nothing, or the token of one that could not be
-        // released.
-        "k acquire OURS LONG LONG 3",
-        "k extend OURS LONG LONG",
-        "k raise OURS 9 LONG",
-        "k release OURS - - LONG",
-        // No time at all: it is held through this millisecond, and perhaps not when it is asked for
-        // again.
-        "short acquire OURS 0 LONG 3",
-    ];
-    let word = |word: &str| match word {
-        "OURS" => ours.to_owned(),
-        "THEIRS" => theirs.to_owned(),
-        "LONG" => LONG.to_owned(),
-        "-" => String::new(),
-        other => other.to_owned(),
-    };
-    rows.map(|row| row.split(' ').map(word).collect()).to_vec()
 }
 
 /// Requests to store what a node remembers of itself. The time is given: the two are not asked in

@@ -56,6 +56,8 @@ pub(super) struct Sequence {
     pub(super) needs_pause: bool,
     /// The first entry of the queue, as the last reply of a take contains it.
     pub(super) first: String,
+    /// The token that was granted last.
+    pub(super) holder: String,
 }
 
 impl Sequence {
@@ -66,6 +68,7 @@ impl Sequence {
             step: 0,
             needs_pause: false,
             first: String::new(),
+            holder: String::new(),
         }
     }
 
@@ -142,10 +145,17 @@ impl Sequence {
                 "take", "take", "take", "take", "release", "release", "leave",
             ],
             Kind::ReadWrite => &[
-                "take", "take", "take", "take", "release", "release", "leave", "acquire", "extend",
+                "take", "take", "take", "take", "release", "leave", "acquire", "acquire", "extend",
+                "extend",
             ],
         };
         let verb = self.choice.of(verbs);
+        let is_of_holder = matches!(verb, "extend" | "raise" | "release") && self.seldom(2);
+        let token = if is_of_holder && !self.holder.is_empty() {
+            self.holder.clone()
+        } else {
+            token
+        };
         let mut words = vec![verb.to_owned()];
         words.extend(match verb {
             "take" => self.take(token),

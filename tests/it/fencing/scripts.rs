@@ -5,44 +5,48 @@ use super::{KEY, micros, servers, set};
 use crate::clients::{
     LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, user, value,
 };
+use crate::read_write::long;
 use crate::support::capable::with_users;
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::servers_with;
+use quorumlock::kind::Any;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, FencingToken, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{
+    Cause, ErrorKind, ExtendOutcome, FencingToken, Mutex, Phase, Redlock, ReleaseOutcome,
+};
 use std::thread;
 use std::time::Duration;
 
 #[test]
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
     for server in servers() {
-        let acquire = |floor: &str, owner: &str| {
-            let words = [
-                "EVAL",
-                kinds::fenced::SCRIPT.text,
-                "1",
-                "f",
-                "acquire",
-                &owner.repeat(40),
-                "0",
-                "60000",
-                floor,
-            ];
-            match server.command(&words).unwrap() {
-                Answer::Text(fence) => fence.parse::<u64>().unwrap(),
-                answer => panic!("{answer:?}"),
-            }
-        };
-        let first = acquire("9007199254740991", "1");
-        let ahead = first.checked_sub(micros()).expect("ahead of the clock");
-        assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
-        thread::sleep(Duration::from_millis(3));
-        assert!(
-            acquire("1", "2") == first + 1,
-            "the fence that was given out counts all the same"
-        );
+        for (script, ttl) in [
+            (kinds::fenced::SCRIPT, &["0"][..]),
+            (kinds::read_write::SCRIPT, &["1", "w"]),
+        ] {
+            let acquire = |floor: &str, owner: &str| {
+                let owner = owner.repeat(40);
+                let words = [
+                    &["EVAL", script.text, "1", script.sha1, "acquire", &owner],
+                    ttl,
+                    &["600000", floor],
+                ];
+                match server.command(&words.concat()).unwrap() {
+                    Answer::Text(fence) => fence.parse::<u64>().unwrap(),
+                    answer => panic!("{answer:?}"),
+                }
+            };
+            let first = acquire("9007199254740991", "1");
+            let ahead = first.checked_sub(micros()).expect("ahead of the clock");
+            assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
+            thread::sleep(Duration::from_millis(5));
+            assert!(
+                acquire("1", "2") == first + 1,
+                "the fence that was given out counts all the same"
+            );
+        }
     }
 }
 
@@ -202,9 +206,19 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
 
 #[test]
 fn full_memory_costs_nothing_that_is_held() {
-    for server in servers() {
+    let kinds: [fn(&Redlock) -> Mutex<Any>; 4] = [
+        |client| long_lock(client, "k").fenced().erase(),
+        |client| long_lock(client, "k").fenced().fair().erase(),
+        |client| long(client).read.erase(),
+        |client| long(client).fenced().write.erase(),
+    ];
+    for (server, mutex) in kinds
+        .iter()
+        .flat_map(|mutex| servers().into_iter().map(move |server| (server, mutex)))
+    {
         let client = client([&server]);
-        let guard = take(&client.mutex("k").ttl(LONG_TTL).fenced());
+        let mutex = mutex(&client);
+        let guard = take(&mutex);
         server
             .command(&["CONFIG", "SET", "maxmemory", "1"])
             .unwrap();
@@ -220,18 +234,10 @@ fn full_memory_costs_nothing_that_is_held() {
             ReleaseOutcome::Released,
             "nor does a release"
         );
-        assert!(
-            failure(&client.mutex("other").fenced())
-                .causes()
-                .iter()
-                .all(full)
-        );
+        assert!(failure(&mutex).causes().iter().all(full));
         server
             .command(&["CONFIG", "SET", "maxmemory", "0"])
             .unwrap();
-        assert_eq!(
-            take(&client.mutex("k").fenced()).unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }

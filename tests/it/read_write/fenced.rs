@@ -6,18 +6,14 @@
 
 mod scripts;
 
-use super::{KEY, can_read, long, read};
+use super::{KEY, long};
 use crate::clients::{LONG_TTL, SOON, client, micros, ok, scripts_run, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use crate::support::sides::{FencedSides, Sides};
+use crate::support::sides::FencedSides;
 use quorumlock::kind::{Fenced, Read, Write};
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, FencedRwWriteGuard, FencingToken, Lease, Redlock,
-    ReleaseOutcome, Wait, Watchdog,
-};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::{ErrorKind, ExtendOutcome, FencedRwWriteGuard, Lease, Redlock, ReleaseOutcome};
+use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;
@@ -55,62 +51,6 @@ fn set(server: &Server, text: &str) {
 }
 
 #[test]
-fn every_writer_has_a_greater_number_whatever_comes_in_between() {
-    let servers = Server::several(3).unwrap();
-    let [one, other] = [client(&servers), client(&servers)].map(|client| fenced(&client));
-    let plain = long(&client(&servers));
-    let mut last = FencingToken::try_from(micros()).unwrap();
-    for round in 0..40 {
-        let guard = number(if round % 2 == 0 { &one } else { &other });
-        assert!(
-            guard.fence() > last && guard.fence().get() < micros() + 1000,
-            "{last} {guard:?}"
-        );
-        last = guard.fence();
-        assert!(
-            !can_read(&plain)
-                && plain.write.try_lock().unwrap().is_none()
-                && other.write.try_lock().unwrap().is_none()
-        );
-        match round % 4 {
-            0 => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
-            1 => {
-                let reader = guard.downgrade().unwrap();
-                let another = read(&plain);
-                assert!(
-                    one.write.try_lock().unwrap().is_none(),
-                    "readers keep it out"
-                );
-                drop((reader, another));
-            }
-            2 => {
-                drop(guard);
-                let writer = plain
-                    .write
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .expect("it is released");
-                assert_eq!(writer.erase().fence(), None);
-            }
-            _ => {
-                drop(guard);
-                drop(
-                    one.read
-                        .lock_timeout(SOON)
-                        .unwrap()
-                        .expect("it is released"),
-                );
-            }
-        }
-    }
-    assert!(eventually(SOON, || servers.iter().all(is_free)));
-    assert!(
-        servers.iter().all(|server| stored(server).is_some()),
-        "it is kept"
-    );
-}
-
-#[test]
 fn a_pair_takes_one_round_trip_each_way() {
     let servers = Server::several(3).unwrap();
     let mutex = fenced(&client(&servers));
@@ -135,32 +75,6 @@ fn a_pair_takes_one_round_trip_each_way() {
     assert!(eventually(SOON, || servers
         .iter()
         .all(|server| scripts_run(server) == 43)));
-}
-
-#[test]
-fn a_lease_that_ended_gives_way_to_a_greater_number() {
-    let servers = Server::several(3).unwrap();
-    let short = Sides::of(&client(&servers), "k").ttl(SHORT).fenced();
-    let late = number(&short);
-    thread::sleep(SHORT);
-    let next = number(&short);
-    assert!(next.fence() > late.fence() && late.remaining().is_zero());
-    assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
-    let watched = Sides::of(&client(&servers), "watched")
-        .ttl(SHORT)
-        .fenced()
-        .watchdog(Watchdog::new());
-    // The machine may hold up any of them.
-    let lasts = |_| {
-        let guard = number(&watched);
-        thread::sleep(SHORT * 3);
-        (!guard.remaining().is_zero()).then_some(guard)
-    };
-    let guard = (0..3)
-        .find_map(lasts)
-        .expect("the watchdog is that of the mutex");
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -222,32 +136,4 @@ fn a_writer_changes_hands_with_its_number() {
             .kind(),
         ErrorKind::Config
     );
-}
-
-#[test]
-fn each_way_to_write_has_a_greater_number() {
-    let servers = Server::several(1).unwrap();
-    let mutex = fenced(&client(&servers)).write;
-    assert_eq!(mutex.name(), "k");
-    let cancel = CancelHandle::new();
-    let ways: [&dyn Fn() -> FencedRwWriteGuard; 5] = [
-        &|| mutex.lock().unwrap(),
-        &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
-        &|| {
-            mutex
-                .lock_with(&Wait::deadline(Instant::now() + SOON))
-                .unwrap()
-                .unwrap()
-        },
-        &|| mutex.lock_with(&Wait::timeout(SOON)).unwrap().unwrap(),
-        &|| {
-            mutex
-                .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                .unwrap()
-                .unwrap()
-        },
-    ];
-    let numbers = ways.map(|way| way().fence());
-    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
-    assert!(mutex.erase().lock().unwrap().fence() > numbers.last().copied());
 }

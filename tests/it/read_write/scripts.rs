@@ -1,16 +1,15 @@
 //! The script of read-write locks: how it is called, where it cannot run, and what it leaves alone
 //! or refuses.
 
-use super::{KEY, ask, can_read, can_write, entries, long, read, servers, write};
-use crate::clients::{LONG_TTL, SOON, causes, client, client_of, gone_for_good, user, value};
+use super::{KEY, ask, can_read, can_write, entries, long, servers, write};
+use crate::clients::{SOON, causes, client, client_of, user, value};
 use crate::support::capable::with_users;
-use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::queues;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::servers_with;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, ExtendOutcome, Phase, ReleaseOutcome};
+use quorumlock::{Cause, Phase};
 use std::thread;
 
 #[test]
@@ -121,85 +120,5 @@ fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
         }
         server.command(&["DEL", KEY]).unwrap();
         assert!(can_read(&mutex));
-    }
-}
-
-#[test]
-fn full_memory_costs_nothing_that_is_held() {
-    for server in servers() {
-        let [one, other] = [client([&server]), client([&server])].map(|client| long(&client));
-        let first = read(&one);
-        let second = read(&other);
-        server
-            .command(&["CONFIG", "SET", "maxmemory", "1"])
-            .unwrap();
-        assert_eq!(first.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
-        assert_eq!(
-            second.unlock().unwrap(),
-            ReleaseOutcome::Released,
-            "one entry is left"
-        );
-        assert_eq!(
-            causes(&long(&client([&server])).read.try_lock().unwrap_err())[0].2,
-            Cause::OutOfMemory
-        );
-        assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
-        server
-            .command(&["CONFIG", "SET", "maxmemory", "0"])
-            .unwrap();
-    }
-}
-
-#[test]
-fn a_node_that_answers_nonsense_costs_no_lock() {
-    for answer in [
-        ":-9223372036854775808",
-        ":9223372036854775807",
-        ":-4",
-        ":-3",
-        ":0",
-        ":1",
-        "$3\r\n1 1",
-        "*0",
-        "$-1",
-    ] {
-        let servers = Server::several(2).unwrap();
-        let fake = Fake::on_command(move |command| match command[0].starts_with("EVAL") {
-            true => vec![say(&format!("{answer}\r\n"))],
-            false => vec![Act::Say(healthy(command))],
-        });
-        let urls = || servers.iter().map(Server::url).chain([fake.url()]);
-        let [mutex, other] = [(); 2].map(|()| long(&client_of(urls())));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                (0..5).for_each(|_| {
-                    drop(
-                        other
-                            .write
-                            .lock_timeout(SOON)
-                            .unwrap()
-                            .expect("two nodes are well"),
-                    )
-                })
-            });
-            for _ in 0..5 {
-                drop(
-                    mutex
-                        .read
-                        .lock_timeout(SOON)
-                        .unwrap()
-                        .expect("two nodes are well"),
-                );
-                drop(
-                    mutex
-                        .write
-                        .lock_timeout(SOON)
-                        .unwrap()
-                        .expect("so they are")
-                        .downgrade(),
-                );
-            }
-        });
-        gone_for_good(&servers, KEY);
     }
 }
