@@ -1,47 +1,20 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{AT_ONCE, KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, client_of, gone_for_good};
+use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
 use crossbeam_channel::TryRecvError;
-use quorumlock::event::Event;
-use quorumlock::{
-    Counters, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog,
-};
+use quorumlock::{ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than a lease is shared without asking the nodes.
 const MOMENT: Duration = Duration::from_millis(30);
-
-/// What is reported of calls: how many began to wait, and of each acquisition whether the call has
-/// waited, and whether it has asked the nodes.
-#[derive(Default)]
-struct Calls {
-    waiting: AtomicUsize,
-    ends: Mutex<Vec<(bool, bool)>>,
-}
-
-impl Calls {
-    fn event(&self, event: &Event) {
-        match event {
-            Event::Waiting { .. } => _ = self.waiting.fetch_add(1, Ordering::Relaxed),
-            Event::Acquired {
-                has_waited,
-                attempts,
-                ..
-            } => {
-                self.ends.lock().unwrap().push((*has_waited, *attempts > 0));
-            }
-            _ => {}
-        }
-    }
-}
 
 #[test]
 fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
@@ -128,12 +101,6 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
     drop((first, watched));
     gone_for_good(&servers, KEY);
-}
-
-#[test]
-fn threads_that_begin_together_share_one_attempt() {
-    let servers = Server::several(3).unwrap();
-    share_one_attempt(&servers, &client(&servers));
 }
 
 #[test]
@@ -246,82 +213,6 @@ fn a_lease_that_others_share_is_not_detached() {
     assert!(!can_write(&mutex));
     drop(mutex.read.attach(lease).unwrap());
     gone_for_good(&servers, KEY);
-}
-
-#[test]
-fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
-    let servers = Server::several(3).unwrap();
-    let counters = Counters::new();
-    let calls = Arc::new(Calls::default());
-    let reader = long(
-        &builder(&servers)
-            .counters(&counters)
-            .observer(calling(&calls, Calls::event))
-            .build()
-            .unwrap(),
-    );
-    let writes = long(&client(&servers)).write.lock().unwrap();
-    let guards: Vec<_> = thread::scope(|scope| {
-        let readers = [(); 3].map(|()| {
-            scope.spawn(|| {
-                reader
-                    .read
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .expect("the writer goes")
-            })
-        });
-        assert!(eventually(SOON, || calls.waiting.load(Ordering::Relaxed) == 3));
-        drop(writes);
-        readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap())
-            .collect()
-    });
-    let text = counters.prometheus_text();
-    for line in [
-        "quorumlock_waiting{class=\"all\"} 0",
-        "quorumlock_held{class=\"all\"} 1",
-        "acquired\"} 3",
-    ] {
-        assert!(
-            text.lines().any(|it| it.ends_with(line)),
-            "{line} is not in {text}"
-        );
-    }
-    let mut ends = calls.ends.lock().unwrap().clone();
-    ends.sort_unstable();
-    assert_eq!(ends, [(true, false), (true, false), (true, true)]);
-    drop(guards);
-}
-
-#[test]
-fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long(&builder(&servers).node_timeout(SOON).build().unwrap());
-    let guard = read(&mutex);
-    // The lease was asked for too long ago to be shared without asking.
-    thread::sleep(Duration::from_millis(100));
-    for server in &servers {
-        server.pause().unwrap();
-    }
-    thread::scope(|scope| {
-        // The first one asks, and the others wait for it.
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let begun = Instant::now();
-                assert!(
-                    mutex.read.lock_timeout(Duration::from_millis(300)).is_err(),
-                    "no node has answered"
-                );
-                assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
-            });
-        }
-    });
-    for server in &servers {
-        server.resume().unwrap();
-    }
-    drop(guard);
 }
 
 #[test]
