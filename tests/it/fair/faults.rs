@@ -1,8 +1,7 @@
 //! Fair locks when programs and nodes fail.
 
-use super::hand_offs::TOKEN;
-use super::{fair, no_entry_stays, order, places};
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use super::{fair, no_entry_stays, places};
+use crate::clients::{LONG_TTL, SOON, builder, client, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::{Act, Fake, healthy};
 use crate::support::process::{alone, eventually};
@@ -155,25 +154,6 @@ fn a_program_that_was_stopped_and_goes_on_is_served() {
 }
 
 #[test]
-fn the_order_stays_with_a_hung_node_and_one_that_comes_back_empty() {
-    let mut servers = Server::several(5).unwrap();
-    let clients: Vec<Redlock> = (0..5)
-        .map(|_| builder(&servers).place_lease(SOON).build().unwrap())
-        .collect();
-    let held = take(&long_lock(&client(&servers), "k"));
-    servers[3].pause().unwrap();
-    let (healthy, rest) = servers.split_at_mut(3);
-    let all: Vec<&Server> = healthy.iter().collect();
-    let order = order(&clients, &all, || {
-        rest[1].restart().unwrap();
-        drop(held.unlock());
-    });
-    assert_eq!(order, [0, 1, 2, 3, 4]);
-    servers[3].resume().unwrap();
-    no_entry_stays(&servers);
-}
-
-#[test]
 fn a_node_that_answers_nonsense_costs_no_lock() {
     let most = u64::MAX;
     let head = "00000000000000abm:7";
@@ -262,44 +242,6 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
         proxy.flow(Direction::ToClient);
         // Then it has its turn.
     });
-}
-
-/// A node that is free grants, and a grant that is undone leaves the ticket. Without it there, the
-/// order would hang on those that are left.
-#[test]
-fn a_call_that_waits_has_its_entry_on_nodes_that_were_free_as_well() {
-    let servers = Server::several(5).unwrap();
-    let waiter = builder(&servers).place_lease(SOON * 60).build().unwrap();
-    servers[..3].iter().for_each(|server| {
-        _ = server
-            .command(&["SET", "k", TOKEN, "PX", "600000"])
-            .unwrap()
-    });
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&waiter).lock_timeout(SOON * 6).unwrap());
-        assert!(
-            eventually(SOON, || servers.iter().all(|server| places(server) == 1)),
-            "it has no entry on each"
-        );
-        servers[..3]
-            .iter()
-            .for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
-        let next = client(&servers);
-        assert!(
-            fair(&next).try_lock().unwrap().is_none(),
-            "another one is first"
-        );
-        // The refusal of a call that waits tells the first one.
-        assert!(
-            fair(&next)
-                .lock_timeout(Duration::from_millis(300))
-                .unwrap()
-                .is_none(),
-            "it is behind"
-        );
-        assert!(waiting.join().unwrap().is_some(), "it has the lock");
-    });
-    no_entry_stays(&servers);
 }
 
 /// A lock that nothing else uses, for as long as a test lasts.

@@ -9,7 +9,7 @@ use crate::support::proxy::{Direction, Proxy};
 use crate::support::queues::{channels, entries, has_entries};
 use crate::support::server::Server;
 use quorumlock::kind::{Any, Kind};
-use quorumlock::{CancelHandle, ErrorKind, Mutex, Redlock, Wait};
+use quorumlock::{Mutex, Redlock};
 use std::sync::{Mutex as Guarded, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -143,99 +143,6 @@ fn a_call_that_is_refused_because_of_another_one_tells_that() {
         assert!(took < SOON, "fenced: {is_fenced}, after {took:?}");
         no_entry_stays(&servers);
     }
-}
-
-/// The release of a plain client tells the first one as well.
-#[test]
-fn a_call_that_gives_up_behind_a_plain_client_leaves_the_lock_to_the_next_one() {
-    for nodes in [1, 3, 5] {
-        let servers = Server::several(nodes).unwrap();
-        let [front, next] = [(); 2].map(|()| patient(servers.iter().map(Server::url)));
-        let cancel = CancelHandle::new();
-        let held = take(&long_lock(&client(&servers), "k"));
-        let took = thread::scope(|scope| {
-            let front = scope.spawn(|| {
-                fair(&front)
-                    .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                    .map(drop)
-            });
-            has_entries(&servers, "k", 1);
-            let next = scope.spawn(|| {
-                fair(&next)
-                    .lock_timeout(SOON * 6)
-                    .unwrap()
-                    .is_some()
-                    .then(Instant::now)
-            });
-            has_entries(&servers, "k", 2);
-            // It asks when its subscription is confirmed.
-            thread::sleep(Duration::from_millis(100));
-            cancel.cancel();
-            assert_eq!(
-                front.join().unwrap().unwrap_err().kind(),
-                ErrorKind::Cancelled
-            );
-            has_entries(&servers, "k", 1);
-            let free_since = Instant::now();
-            drop(held.unlock());
-            next.join()
-                .unwrap()
-                .expect("it has the lock")
-                .saturating_duration_since(free_since)
-        });
-        println!("{nodes} nodes: {took:?}");
-        assert!(took < SOON, "{nodes} nodes: after {took:?}");
-        no_entry_stays(&servers);
-    }
-}
-
-/// It was told, and would have asked a moment later.
-#[test]
-fn a_call_that_gives_up_when_the_lock_is_free_tells_the_next_one() {
-    let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers
-        .iter()
-        .map(|server| Proxy::before(server.port()))
-        .collect();
-    let front = patient(proxies.iter().map(Proxy::url));
-    let next = patient(servers.iter().map(Server::url));
-    let cancel = CancelHandle::new();
-    let held = take(&long_lock(&client(&servers), "k"));
-    thread::scope(|scope| {
-        let front = scope.spawn(|| {
-            fair(&front)
-                .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                .map(drop)
-        });
-        has_entries(&servers, "k", 1);
-        let next = scope.spawn(|| {
-            fair(&next)
-                .lock_timeout(SOON * 6)
-                .unwrap()
-                .is_some()
-                .then(Instant::now)
-        });
-        has_entries(&servers, "k", 2);
-        thread::sleep(Duration::from_millis(100));
-        // The message does not arrive.
-        proxies
-            .iter()
-            .for_each(|proxy| proxy.stall(Direction::ToClient));
-        let free_since = Instant::now();
-        drop(held.unlock());
-        cancel.cancel();
-        assert_eq!(
-            front.join().unwrap().unwrap_err().kind(),
-            ErrorKind::Cancelled
-        );
-        let took = next
-            .join()
-            .unwrap()
-            .expect("it has the lock")
-            .saturating_duration_since(free_since);
-        assert!(took < SOON, "after {took:?}");
-    });
-    no_entry_stays(&servers);
 }
 
 /// A program has one place in the order, and each of its threads gets a new one when the thread
