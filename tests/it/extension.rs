@@ -6,24 +6,18 @@
 //! servers' own counts.
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good,
-    left, long_lock, ok, take, value,
+    LONG_TTL, NODE_TIMEOUT, SOON, builder, calls, client, failure, gone_for_good, left, long_lock,
+    ok, take, value,
 };
-use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome, RestartPolicy,
-    Watchdog,
-};
-use std::thread;
+use quorumlock::{Cause, ErrorKind, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
 const OTHER: &str = "other";
 /// Longer than [`LONG_TTL`], so that it shows.
 const LONGER: Duration = Duration::from_secs(90);
-const SHORT: Duration = Duration::from_millis(300);
 
 /// What has become of the key on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,166 +248,6 @@ fn assert_same_end(one: (Instant, Instant), other: (Instant, Instant)) {
 }
 
 #[test]
-fn nothing_revives_an_expired_lease() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    for servers_forget in [true, false] {
-        let (guard, _) = take_everywhere(&client, SHORT, &servers);
-        for server in servers.iter().filter(|_| !servers_forget) {
-            assert_eq!(
-                server.command(&["PERSIST", KEY]).unwrap(),
-                Answer::Number(1)
-            );
-        }
-        thread::sleep(SHORT);
-        assert_eq!(guard.remaining(), Duration::ZERO);
-        let before = extensions(&servers);
-        for ttl in [LONG_TTL, SHORT, LONGER] {
-            assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Lost);
-            assert_eq!(guard.remaining(), Duration::ZERO);
-        }
-        assert_eq!(
-            extensions(&servers),
-            before,
-            "an expired lease has nothing to say to the servers"
-        );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-        gone_for_good(&servers, KEY);
-    }
-}
-
-#[test]
-fn a_quorum_that_agrees_after_the_end_comes_too_late() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let (guard, _) = take_everywhere(&mine, SHORT, &servers);
-    for server in &servers {
-        // Without an expiry the key stays until the extension arrives.
-        assert_eq!(
-            server.command(&["PERSIST", KEY]).unwrap(),
-            Answer::Number(1)
-        );
-        server.pause().unwrap();
-    }
-    let extension = thread::scope(|scope| {
-        let extension = scope.spawn(|| guard.extend(LONG_TTL).unwrap());
-        thread::sleep(SHORT + SLACK);
-        for server in &servers {
-            server.resume().unwrap();
-        }
-        extension.join().unwrap()
-    });
-    assert_eq!(extension, ExtendOutcome::Lost);
-    assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-    gone_for_good(&servers, KEY);
-    assert_eq!(
-        take(&long_lock(&theirs, KEY)).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
-}
-
-#[test]
-fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
-    let mut servers = Server::several(5).unwrap();
-    // Without the guard against restarts, which does not let a repaired node count at once.
-    let trusting = |servers: &[Server]| {
-        builder(servers)
-            .restart_policy(RestartPolicy::Off)
-            .build()
-            .unwrap()
-    };
-    let mine = trusting(&servers);
-    let theirs = trusting(&servers);
-    let (guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
-    servers[4].restart().unwrap();
-    assert_eq!(value(&servers[4], KEY), None);
-    // A connection with something left to read is found closed only when it has been written to.
-    // The next one is made then.
-    let is_repaired = || {
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        value(&servers[4], KEY).as_ref() == Some(&token)
-    };
-    assert!(eventually(SOON, is_repaired));
-    assert!(left(&servers[4], KEY) > Some(LONG_TTL / 2));
-
-    for server in &mut servers[..2] {
-        server.kill();
-    }
-    assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    // They come back with nothing. Had the fifth not been repaired, a majority would be free.
-    for server in &mut servers[..2] {
-        server.restart().unwrap();
-    }
-    let asked = || {
-        assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
-        servers[..2].iter().all(|server| calls(server, "set") > 0)
-    };
-    assert!(
-        eventually(SOON, asked),
-        "no client has asked the nodes that were lost"
-    );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
-}
-
-#[test]
-fn a_node_is_repaired_though_another_one_hangs() {
-    let servers = Server::several(5).unwrap();
-    let client = builder(&servers)
-        .node_timeout(NODE_TIMEOUT * 4)
-        .build()
-        .unwrap();
-    for by_a_watchdog in [false, true] {
-        let mutex = long_lock(&client, KEY);
-        let watchdog = Watchdog::new().period(NODE_TIMEOUT * 4);
-        let guard = take(&if by_a_watchdog {
-            mutex.watchdog(watchdog)
-        } else {
-            mutex
-        });
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, KEY).is_some())));
-        servers[0].command(&["DEL", KEY]).unwrap();
-        servers[4].pause().unwrap();
-        if !by_a_watchdog {
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        }
-        let is_repaired = || value(&servers[0], KEY).is_some();
-        assert!(
-            eventually(NODE_TIMEOUT * 10, is_repaired),
-            "by a watchdog: {by_a_watchdog}"
-        );
-        servers[4].resume().unwrap();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        gone_for_good(&servers, KEY);
-    }
-}
-
-#[test]
-fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    servers[2].kill();
-    let guard = take(&long_lock(&client, KEY));
-    servers[2].restart().unwrap();
-    let is_repaired = || {
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        value(&servers[2], KEY).is_some()
-    };
-    assert!(eventually(SOON, is_repaired));
-    // It hangs while the release is sent, and runs it when it goes on.
-    servers[2].pause().unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    servers[2].resume().unwrap();
-    gone_for_good(&servers, KEY);
-}
-
-#[test]
 fn a_full_memory_prevents_neither_extension_nor_release() {
     let servers: Vec<Server> = (0..3)
         .map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap())
@@ -444,24 +278,6 @@ fn a_full_memory_prevents_neither_extension_nor_release() {
 }
 
 #[test]
-fn a_shorter_time_to_live_changes_nothing_and_sends_nothing() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
-    let sent = extensions(&servers);
-    assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
-    assert!(guard.remaining() > LONG_TTL / 2);
-    assert_eq!(extensions(&servers), sent);
-    assert!(
-        servers
-            .iter()
-            .all(|server| left(server, KEY) > Some(LONG_TTL / 2))
-    );
-    assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-}
-
-#[test]
 fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).max_ttl(LONGER).build().unwrap();
@@ -485,44 +301,4 @@ fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     assert_same_end(before, end(&guard));
     assert_eq!(extensions(&servers), sent);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-}
-
-#[test]
-fn nodes_that_are_far_are_repaired_too() {
-    let far = |number: u32, delay, reply: &'static str| {
-        Fake::scripted(move |_, event| match event {
-            Event::Connected => Vec::new(),
-            Event::Received(command) if command[0] == "EVAL" => {
-                vec![Act::Wait(Duration::from_millis(delay)), say(reply)]
-            }
-            Event::Received(command) => {
-                let text = String::from_utf8(healthy(command)).unwrap();
-                let Some(at) = text.find("run_id:") else {
-                    return vec![say(&text)];
-                };
-                let (before, after) = text.split_at(at + 7);
-                vec![say(&format!("{before}{number}{}", &after[1..]))]
-            }
-        })
-    };
-    let fakes = [
-        far(1, 60, ":1\r\n"),
-        far(2, 60, ":1\r\n"),
-        far(3, 80, ":0\r\n"),
-    ];
-    let client = client_of(fakes.each_ref().map(Fake::url));
-    let guard = take(&long_lock(&client, "k"));
-    let sets = || {
-        fakes[2]
-            .commands()
-            .iter()
-            .filter(|command| command[0] == "SET")
-            .count()
-    };
-    assert!(eventually(SOON, || sets() == 1));
-    for _ in 0..10 {
-        assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
-        thread::sleep(Duration::from_millis(100));
-    }
-    assert!(sets() > 1, "never repaired");
 }

@@ -2,12 +2,11 @@
 //! meanwhile.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, left,
-    long_lock, take, value,
+    LONG_TTL, SLACK, SOON, calls, client, client_of, failure, gone_for_good, left, long_lock, take,
+    value,
 };
 use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server, free_port};
+use crate::support::server::{Server, free_port};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use quorumlock::{
     ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog,
@@ -15,7 +14,7 @@ use quorumlock::{
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 pub(crate) const KEY: &str = "k";
 pub(crate) const TTL: Duration = Duration::from_millis(300);
@@ -299,135 +298,6 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
             .all(|server| left(server, KEY).unwrap() > LONG_TTL / 2)
     );
     assert!(guard.remaining() > LONG_TTL / 2);
-}
-
-#[test]
-fn a_lock_that_was_attached_late_is_reported_lost_as_early_as_any() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let (ttl, margin) = (Duration::from_secs(2), Duration::from_millis(800));
-    let guard = take(&client.mutex(KEY).ttl(ttl));
-    assert!(eventually(SOON, || guard.remaining() < margin));
-    let watchdog = Watchdog::new()
-        .period(SHORTEST_PERIOD)
-        .notify_before(margin);
-    let mutex = client.mutex(KEY).ttl(ttl).watchdog(watchdog);
-    let guard = mutex.attach(guard.detach().unwrap()).unwrap();
-    assert!(eventually(SOON, || guard.remaining() > ttl / 2));
-    servers.iter().for_each(|server| server.pause().unwrap());
-    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
-    // Half of it is for a machine that wakes the thread late.
-    assert!(guard.remaining() > margin / 2, "{:?}", guard.remaining());
-}
-
-/// An extension that a watchdog has begun would shorten the lease of the next holder. With many
-/// locks to be extended in the same batch, there is time between the two.
-#[test]
-fn no_extension_follows_a_lock_that_was_handed_over() {
-    const OTHERS: usize = 300;
-    const ROUNDS: u32 = 50;
-    let servers = Server::several(3).unwrap();
-    let patient = || builder(&servers).node_timeout(SOON).build().unwrap();
-    let mine = patient();
-    let theirs = patient();
-    let ttl = Duration::from_secs(20);
-    let watched = |resource: &str| {
-        mine.mutex(resource)
-            .ttl(ttl)
-            .watchdog(Watchdog::new().period(SHORTEST_PERIOD))
-    };
-    let others: Vec<_> = (0..OTHERS)
-        .map(|number| take_when_free(&watched(&format!("others/{number}"))))
-        .collect();
-    for round in 0..ROUNDS {
-        let guard = take_when_free(&watched(KEY));
-        thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 260));
-        let lease = guard.detach().unwrap();
-        let guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        thread::sleep(SHORTEST_PERIOD);
-        // A server that lags behind may not have the key yet.
-        let has_more = |server: &&Server| match server.command(&["PTTL", KEY]).unwrap() {
-            Answer::Number(millis) => {
-                u128::try_from(millis).is_ok_and(|millis| millis > ttl.as_millis())
-            }
-            answer => panic!("{answer:?}"),
-        };
-        let lives = servers.iter().filter(has_more).count();
-        assert!(
-            lives >= 2,
-            "round {round}: shortened after it was handed over"
-        );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    }
-    drop(others);
-}
-
-/// The answers of a renewal are held up, and so is the detaching, but not for longer than a node
-/// has to answer.
-#[test]
-fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
-    let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers
-        .iter()
-        .map(|server| Proxy::before(server.port()))
-        .collect();
-    let node_timeout = Duration::from_millis(400);
-    let client = Redlock::builder()
-        .nodes(proxies.iter().map(Proxy::url))
-        .node_timeout(node_timeout)
-        .build()
-        .unwrap();
-    for answered in [true, false] {
-        let before = extensions(&servers);
-        let guard = take(
-            &client
-                .mutex(KEY)
-                .ttl(Duration::from_secs(5))
-                .watchdog(Watchdog::new().period(TTL)),
-        );
-        assert!(eventually(SOON, || is_everywhere(&servers)));
-        proxies
-            .iter()
-            .for_each(|proxy| proxy.stall(Direction::ToClient));
-        assert!(
-            eventually(SOON, || extensions(&servers) >= before + 3),
-            "no renewal"
-        );
-        let start = Instant::now();
-        let old = guard.remaining();
-        let flow = || {
-            proxies
-                .iter()
-                .for_each(|proxy| proxy.flow(Direction::ToClient))
-        };
-        let lease = thread::scope(|scope| {
-            let detaching = scope.spawn(|| guard.detach().unwrap());
-            thread::sleep(SLACK);
-            assert!(!detaching.is_finished(), "the renewal is under way");
-            if answered {
-                flow();
-            }
-            detaching.join().unwrap()
-        });
-        assert!(
-            start.elapsed() < node_timeout + TTL,
-            "{:?}",
-            start.elapsed()
-        );
-        assert_eq!(
-            lease.remaining() > old,
-            answered,
-            "a renewal that was answered counts"
-        );
-        flow();
-        drop(client.attach(lease).unwrap());
-        let released = || {
-            client.mutex("other").try_lock().is_ok()
-                && servers.iter().all(|node| value(node, KEY).is_none())
-        };
-        assert!(eventually(SOON, released));
-    }
 }
 
 #[test]

@@ -85,18 +85,6 @@ fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
 }
 
 #[test]
-fn a_lock_that_was_lost_before_calls_all_the_same() {
-    let servers = Server::several(1).unwrap();
-    let guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
-    thread::sleep(SHORT);
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-    // The watchdog may have signalled the loss before the callback is there.
-    let this = thread::current();
-    let threads = [WATCHDOG, this.name().unwrap()];
-    called_once_on_one(&calls(&guard), &threads);
-}
-
-#[test]
 fn a_guard_that_is_released_first_is_not_called() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);

@@ -300,32 +300,6 @@ fn an_observer_does_not_wait() {
     assert_eq!(key_counts(&servers), [0; 3]);
 }
 
-/// It would keep the thread from the locks that it extends.
-#[test]
-fn a_callback_on_the_thread_of_the_watchdog_does_not_wait() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let held = long_lock(&client, "held").lock().unwrap();
-    let lost = client.mutex("lost").ttl(Duration::from_secs(3));
-    let lost = lost.watchdog(Watchdog::new()).lock().unwrap();
-    let (sender, outcomes) = std::sync::mpsc::channel();
-    let own = client.clone();
-    lost.on_lost(move || {
-        let begun = Instant::now();
-        let outcome = own.shutdown(SOON * 6).unwrap();
-        sender.send((outcome, begun.elapsed())).unwrap();
-    })
-    .unwrap();
-    for server in &servers {
-        server.command(&["DEL", "lost"]).unwrap();
-    }
-    let (outcome, took) = outcomes.recv_timeout(SOON).unwrap();
-    assert_eq!(incomplete(outcome).0, names(&["held", "lost"]));
-    assert!(took < SOON, "{took:?}");
-    drop((held, lost));
-    complete(&client);
-}
-
 #[test]
 fn a_child_cannot_shut_the_client_of_its_parent_down() {
     alone(

@@ -11,15 +11,12 @@ mod limits;
 mod restarts;
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, gone_for_good, left, long_lock,
-    short_timeout_client_of, take, value,
+    LONG_TTL, SOON, calls, client, gone_for_good, left, long_lock, short_timeout_client_of, take,
 };
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use crossbeam_channel::TryRecvError;
 use quorumlock::{Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,17 +25,12 @@ const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(1);
 /// As the kernel shows the name of the watchdog's thread.
 const THREAD: &str = "quorumlock watc";
-/// How many releases race an extension, and the variable that sets another number.
-const RACES: usize = if cfg!(debug_assertions) { 2000 } else { 10_000 };
-const RACES_VARIABLE: &str = "QUORUMLOCK_TEST_RACES";
 /// How many locks one thread extends, for how long, and the variables that set another number, and
 /// more seconds.
 const LEASES: usize = if cfg!(debug_assertions) { 4000 } else { 10_000 };
 const LEASES_VARIABLE: &str = "QUORUMLOCK_TEST_LEASES";
 const SECONDS: usize = 5;
 const SECONDS_VARIABLE: &str = "QUORUMLOCK_TEST_SECONDS";
-/// The soonest that an extension follows the lock, whatever the period.
-const SHORTEST_DELAY: Duration = Duration::from_millis(10);
 
 fn setting(variable: &str, default: usize) -> usize {
     std::env::var(variable).map_or(default, |value| value.parse().unwrap())
@@ -88,152 +80,6 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers[2..], KEY);
-}
-
-#[test]
-fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() {
-    let servers = Server::several(5).unwrap();
-    let client = builder(&servers).node_timeout(TTL).build().unwrap();
-    assert_eq!(
-        take(&long_lock(&client, "before")).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
-    for hung in &servers[..2] {
-        hung.pause().unwrap();
-        let guard = is_held_for(TTL * 3, &watched(&client, TTL));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    }
-}
-
-/// While the answer of a hung node is waited for on behalf of one lock, others are not forgotten.
-#[test]
-fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
-    let servers = Server::several(3).unwrap();
-    // A batch waits for this long.
-    let client = builder(&servers).node_timeout(TTL * 2).build().unwrap();
-    let long =
-        take(&long_lock(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "long").is_some())));
-    thread::sleep(Duration::from_millis(950));
-    servers[0].pause().unwrap();
-    let before = extensions(&servers[1..]);
-    assert!(eventually(SOON, || extensions(&servers[1..]) > before));
-    let guard = is_held_for(TTL * 3, &watched(&client, TTL));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(long.unlock().unwrap(), ReleaseOutcome::Released);
-}
-
-#[test]
-fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let ends: [fn(MutexGuard); 3] = [
-        |guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
-        drop,
-        |guard| {
-            let outcome = catch_unwind(AssertUnwindSafe(move || {
-                let _guard = guard;
-                // Not panic!, which would only add a message to the test's output.
-                resume_unwind(Box::new("in the critical section"));
-            }));
-            assert!(outcome.is_err());
-        },
-    ];
-    for end in ends {
-        let before = extensions(&servers);
-        let guard = take(&watched(&client, TTL));
-        assert!(
-            eventually(SOON, || extensions(&servers) >= before + 6),
-            "it was not extended at all"
-        );
-        let lost = guard.lost().unwrap();
-        end(guard);
-        gone_for_good(&servers, KEY);
-        let sent = [
-            extensions(&servers),
-            servers.iter().map(|server| calls(server, "eval")).sum(),
-        ];
-        thread::sleep(TTL);
-        let later = [
-            extensions(&servers),
-            servers.iter().map(|server| calls(server, "eval")).sum(),
-        ];
-        assert_eq!(sent, later, "something was sent after the release");
-        assert_eq!(lost.try_recv(), Err(TryRecvError::Disconnected));
-    }
-}
-
-/// Threads lock, wait until an extension is under way, and unlock; a node has meanwhile lost the
-/// key, so that a repair follows. Each race has a key of its own, which outlives the test: one that
-/// comes back is there at the end.
-#[test]
-#[allow(clippy::print_stdout)]
-fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
-    const THREADS: usize = 16;
-    let races = setting(RACES_VARIABLE, RACES);
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let start = Instant::now();
-    let sets = || {
-        servers
-            .iter()
-            .map(|server| calls(server, "set"))
-            .sum::<u64>()
-    };
-    let next = AtomicUsize::new(0);
-    let released = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                while let number = next.fetch_add(1, Ordering::Relaxed)
-                    && number < races
-                {
-                    let resource = format!("race/{number}");
-                    let mutex = long_lock(&client, &resource)
-                        .watchdog(Watchdog::new().period(Duration::from_micros(1)));
-                    let guard = mutex.lock().unwrap();
-                    let extended_at = Instant::now() + SHORTEST_DELAY;
-                    servers[number % 3].command(&["DEL", &resource]).unwrap();
-                    // Before, during and after what the watchdog does then.
-                    let moment = Duration::from_micros(number as u64 * 7 % 3000);
-                    thread::sleep(
-                        (extended_at + moment)
-                            .saturating_duration_since(Instant::now() + SLACK / 20),
-                    );
-                    match number % 4 {
-                        0 => drop(guard),
-                        // A machine may hold a node up for longer than its timeout.
-                        _ if matches!(guard.unlock(), Ok(ReleaseOutcome::Released)) => {
-                            released.fetch_add(1, Ordering::Relaxed);
-                        }
-                        _ => {}
-                    }
-                }
-            });
-        }
-    });
-    let released = released.into_inner();
-    assert!(
-        released >= races * 3 / 4 - races / 20,
-        "only {released} of {races} were ours to the end"
-    );
-    let repairs = sets() - 3 * races as u64;
-    println!(
-        "{races} races, {} extensions of a key, {repairs} repairs",
-        extensions(&servers)
-    );
-    assert!(repairs > 0, "nothing was shown");
-    thread::sleep(NODE_TIMEOUT * 2);
-    for server in &servers {
-        let is_empty = || server.keys().unwrap().is_empty();
-        assert!(eventually(SOON, is_empty), "{:?}", server.keys());
-    }
-    assert!(
-        start.elapsed() < LONG_TTL,
-        "the first keys may have gone by themselves"
-    );
 }
 
 #[test]

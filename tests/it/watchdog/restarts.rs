@@ -4,38 +4,7 @@ use super::KEY;
 use crate::clients::{SOON, client, gone_for_good, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
-use std::time::Duration;
-
-#[test]
-fn a_restarted_node_is_repaired_automatically() {
-    let mut servers = Server::several(3).unwrap();
-    // It counts restarted nodes; with restart protection the lock would be lost with the second
-    // one.
-    let nodes = servers.iter().map(Server::url);
-    let client = Redlock::builder()
-        .nodes(nodes)
-        .restart_policy(RestartPolicy::Off)
-        .build()
-        .unwrap();
-    let guard = take(
-        &client
-            .mutex(KEY)
-            .ttl(Duration::from_secs(3))
-            .watchdog(Watchdog::new()),
-    );
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, KEY).is_some())));
-    let token = value(&servers[0], KEY);
-    for server in &mut servers {
-        server.restart().unwrap();
-        assert!(eventually(SOON, || value(server, KEY) == token));
-    }
-    // No node has seen the beginning.
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
-}
+use quorumlock::{ReleaseOutcome, Watchdog};
 
 /// Not when the locks are extended next, which here is in 20 s.
 #[test]
