@@ -179,55 +179,6 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
 }
 
 #[test]
-fn while_another_thread_is_first_in_line() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    let mutex = long_lock(&mine, "k");
-    thread::scope(|scope| {
-        let first = scope.spawn(|| mutex.lock());
-        thread::sleep(MOMENT);
-        is_cancelled_within(SLACK, &mutex);
-        // The one in front has not noticed.
-        assert!(!first.is_finished());
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(
-            first.join().unwrap().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-    });
-    gone_for_good(&servers, "k");
-}
-
-#[test]
-fn the_first_in_line_makes_way_for_the_second() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    let mutex = long_lock(&mine, "k");
-    let handle = CancelHandle::new();
-    thread::scope(|scope| {
-        let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&handle)));
-        thread::sleep(MOMENT);
-        let second = scope.spawn(|| mutex.lock());
-        thread::sleep(MOMENT);
-        handle.cancel();
-        assert_eq!(
-            first.join().unwrap().unwrap_err().kind(),
-            ErrorKind::Cancelled
-        );
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(
-            second.join().unwrap().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-    });
-    gone_for_good(&servers, "k");
-}
-
-#[test]
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let client = short_timeout_client_of(servers.iter().map(Server::url));

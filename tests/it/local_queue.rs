@@ -148,27 +148,6 @@ fn a_waiter_behind_a_guard_that_has_lost_its_lock_gets_it() {
     assert_eq!(lost.unlock().unwrap(), ReleaseOutcome::Expired);
 }
 
-#[test]
-fn queues_of_different_resources_do_not_wait_for_each_other() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let held = take(&long_lock(&client, "a"));
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| long_lock(&client, "a").lock().unwrap());
-        thread::sleep(ARRIVAL);
-        assert_eq!(
-            long_lock(&client, "b").lock().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-        assert!(!waiting.is_finished());
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        assert_eq!(
-            waiting.join().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-    });
-}
-
 /// It has less time left than an answer takes.
 #[test]
 fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_held() {

@@ -16,8 +16,6 @@ use quorumlock::{
     CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait,
     Watchdog,
 };
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -319,30 +317,6 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
 }
 
 #[test]
-fn threads_of_a_client_get_permits_in_their_order() {
-    let servers = Server::several(3).unwrap();
-    let here = semaphore(&client(&servers), 2);
-    let mut held = vec![take(&here), take(&here)];
-    let order = Mutex::new(Vec::new());
-    thread::scope(|threads| {
-        for number in 0..6 {
-            let here = &here;
-            let order = &order;
-            threads.spawn(move || {
-                let permit = here.lock().unwrap();
-                order.lock().unwrap().push(number);
-                thread::sleep(Duration::from_millis(30));
-                drop(permit);
-            });
-            // Each is in the queue before the next one comes.
-            thread::sleep(Duration::from_millis(50));
-        }
-        held.pop();
-    });
-    assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3, 4, 5]);
-}
-
-#[test]
 fn a_release_of_any_slot_by_another_program_ends_the_wait() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
@@ -457,39 +431,6 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
 }
 
 #[test]
-fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
-    let servers = Server::several(3).unwrap();
-    let here = semaphore(&client(&servers), 2);
-    let there = semaphore(&client(&servers), 2);
-    let held = [take(&there), take(&here)];
-    let begun = Instant::now();
-    assert!(
-        here.lock_timeout(Duration::from_millis(300))
-            .unwrap()
-            .is_none()
-    );
-    assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < SOON);
-    assert!(
-        here.lock_with(&Wait::timeout(Duration::ZERO))
-            .unwrap()
-            .is_none()
-    );
-    let cancelled = CancelHandle::new();
-    cancelled.cancel();
-    assert_eq!(
-        here.lock_with(&Wait::unlimited().cancelled_by(&cancelled))
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Cancelled
-    );
-    drop(held);
-    drop(
-        here.lock_with(&Wait::unlimited().cancelled_by(&CancelHandle::new()))
-            .unwrap(),
-    );
-}
-
-#[test]
 fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
     let servers = Server::several(3).unwrap();
     let here = semaphore(&client(&servers), 2);
@@ -501,32 +442,4 @@ fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
         assert!(waits.into_iter().all(|wait| wait.join().unwrap().is_none()));
     });
     drop(held);
-}
-
-#[test]
-fn many_threads_of_one_client_never_have_more_than_there_are() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let inside = AtomicUsize::new(0);
-    let most = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
-    thread::scope(|threads| {
-        for _ in 0..12 {
-            threads.spawn(|| {
-                let semaphore = semaphore(&client, 4);
-                let end = Instant::now() + Duration::from_secs(1);
-                while Instant::now() < end {
-                    let permit = semaphore.lock().unwrap();
-                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    thread::yield_now();
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    drop(permit);
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    assert_eq!(most.into_inner(), 4);
-    assert!(done.into_inner() > 100);
-    assert!(eventually(SOON, || out(&servers[0]) == 0));
 }

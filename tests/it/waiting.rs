@@ -2,8 +2,7 @@
 //! not wait.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, long_lock,
-    promptly, promptly_from, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, long_lock, promptly, take,
 };
 use crate::nemesis::clocks;
 use crate::support::fake::{Act, Fake, healthy, say};
@@ -11,9 +10,7 @@ use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{
-    CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, ReleaseOutcome, Wait,
-};
+use quorumlock::{CancelHandle, Cause, ErrorKind, Phase, Redlock, Wait};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
@@ -21,63 +18,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
 const LATE: Duration = Duration::from_millis(60);
-
-#[test]
-fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    let held_here = take(&long_lock(&mine, "here"));
-    for resource in ["k", "here"] {
-        let mutex = long_lock(&mine, resource);
-        for limit in [1, 10, 60, 150].map(Duration::from_millis) {
-            let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] = [
-                &|| mutex.lock_timeout(limit),
-                &|| mutex.lock_with(&Wait::deadline(Instant::now() + limit)),
-                &|| mutex.lock_with(&Wait::timeout(limit)),
-            ];
-            for wait in waits {
-                // Shortly before the limit a busy machine may not find out.
-                promptly(limit + LATE, || assert!(!matches!(wait(), Ok(Some(_)))));
-            }
-        }
-    }
-    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(held_here.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, "k");
-    gone_for_good(&servers, "here");
-}
-
-#[test]
-fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
-    let servers = Server::several(3).unwrap();
-    let theirs = client(&servers);
-    let quick = client(&servers);
-    let slow = builder(&servers)
-        .retry_delay(Duration::from_millis(100), Duration::from_millis(200))
-        .build()
-        .unwrap();
-    let _held = take(&long_lock(&theirs, "k"));
-    for mine in [quick, slow] {
-        let held_here = long_lock(&mine, "here").lock().unwrap();
-        for resource in ["k", "here"] {
-            for limit in [1, 10, 60, 150].map(Duration::from_millis) {
-                let start = Instant::now();
-                assert!(!matches!(
-                    long_lock(&mine, resource).lock_timeout(limit),
-                    Ok(Some(_))
-                ));
-                assert!(
-                    start.elapsed() >= limit,
-                    "{:?} of {limit:?} for {resource}",
-                    start.elapsed()
-                );
-            }
-        }
-        assert_eq!(held_here.unlock().unwrap(), ReleaseOutcome::Released);
-    }
-}
 
 #[test]
 fn a_lock_that_a_slow_node_says_is_held_is_held() {
@@ -117,85 +57,6 @@ fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
         (5..=150).contains(&attempts),
         "{attempts} attempts in three seconds"
     );
-}
-
-#[test]
-fn one_attempt_never_sleeps() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let _held = take(&long_lock(&theirs, "k"));
-    let _held_here = take(&long_lock(&mine, "here"));
-    for resource in ["k", "here"] {
-        let mutex = long_lock(&mine, resource);
-        let past = Instant::now();
-        let attempts: [&dyn Fn() -> bool; 3] = [
-            &|| mutex.try_lock().unwrap().is_none(),
-            &|| mutex.lock_timeout(Duration::ZERO).unwrap().is_none(),
-            &|| mutex.lock_with(&Wait::deadline(past)).unwrap().is_none(),
-        ];
-        for attempt in attempts {
-            // Many of them, so that sleeping for the shortest delay would show.
-            promptly(Duration::from_millis(100), || {
-                assert!((0..50).all(|_| attempt()))
-            });
-        }
-    }
-}
-
-#[test]
-fn one_attempt_takes_what_is_free() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let past = Instant::now();
-    for _ in 0..10 {
-        assert_eq!(
-            mutex
-                .lock_timeout(Duration::ZERO)
-                .unwrap()
-                .unwrap()
-                .unlock()
-                .unwrap(),
-            ReleaseOutcome::Released
-        );
-        assert_eq!(
-            mutex
-                .lock_with(&Wait::deadline(past))
-                .unwrap()
-                .unwrap()
-                .unlock()
-                .unwrap(),
-            ReleaseOutcome::Released
-        );
-    }
-}
-
-#[test]
-fn a_wait_without_limit_ends_with_the_release() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let guard = long_lock(&mine, "k").lock().unwrap();
-            (Instant::now(), guard)
-        });
-        thread::sleep(Duration::from_millis(300));
-        assert!(!waiting.is_finished());
-        let released_at = Instant::now();
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-        let (taken_at, guard) = waiting.join().unwrap();
-        // The longest delay between two attempts, and time for a busy machine.
-        let longest = Duration::from_millis(250 + 250);
-        assert!(
-            taken_at >= released_at && taken_at - released_at < longest,
-            "{:?}",
-            taken_at - released_at
-        );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    });
-    gone_for_good(&servers, "k");
 }
 
 #[test]
@@ -241,19 +102,6 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
     });
 }
 
-#[test]
-fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
-    let client = client_of([0; 3].map(|_| format!("redis://127.0.0.1:{}", free_port().unwrap())));
-    for limit in [100, 300].map(Duration::from_millis) {
-        promptly(limit + LATE, || {
-            let error = long_lock(&client, "k").lock_timeout(limit).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unavailable);
-            // What a quorum of refusals decides need not wait for the third.
-            assert!(error.causes().len() >= 2, "{error}");
-        });
-    }
-}
-
 /// It finds out nothing, so what the attempt before it has found is what the call ends with.
 #[test]
 fn a_last_attempt_that_the_limit_cuts_short_hides_no_earlier_failure() {
@@ -281,36 +129,6 @@ fn a_last_attempt_that_the_limit_cuts_short_hides_no_earlier_failure() {
             > 1
     );
     assert_eq!(error.causes()[0].cause(), Cause::OutOfMemory, "{error}");
-}
-
-#[test]
-fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .node_timeout(NODE_TIMEOUT * 4)
-        .unavailable_after(SOON)
-        .build()
-        .unwrap();
-    assert_eq!(
-        take(&long_lock(&client, "k")).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
-    for server in &servers {
-        server.pause().unwrap();
-    }
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| long_lock(&client, "k").lock());
-        thread::sleep(Duration::from_millis(900));
-        assert!(!waiting.is_finished());
-        for server in &servers {
-            server.resume().unwrap();
-        }
-        assert_eq!(
-            waiting.join().unwrap().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-    });
-    gone_for_good(&servers, "k");
 }
 
 #[test]
@@ -373,38 +191,6 @@ fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answer
             .expect_err("no node has answered");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(head.join().unwrap());
-    });
-}
-
-#[test]
-fn several_waits_with_one_deadline_end_at_it() {
-    // The head of the queue leaves at the deadline, and the next one gets its turn when there is no
-    // time left.
-    let prepare = || {
-        let fake = Fake::silent();
-        let client = Redlock::builder()
-            .node(fake.url())
-            .node_timeout(SOON)
-            .build()
-            .unwrap();
-        (fake, client)
-    };
-    promptly_from(2 * LATE, prepare, |(fake, client)| {
-        let deadline = Instant::now() + LATE;
-        thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    assert!(
-                        long_lock(&client, "k")
-                            .lock_with(&Wait::deadline(deadline))
-                            .is_err()
-                    )
-                });
-            }
-        });
-        thread::sleep(deadline.saturating_duration_since(Instant::now()));
-        // The client's end waits for the answers to its releases, and the fake ends first.
-        (fake, client)
     });
 }
 

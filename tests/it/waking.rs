@@ -9,12 +9,10 @@ use crate::clients::{
     LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take,
 };
 use crate::support::process::alone;
-use crate::support::queues::{
-    channels, count, has_channels, has_entries, no_entry_stays, subscribers,
-};
+use crate::support::queues::{channels, count, has_channels, no_entry_stays, subscribers};
 use crate::support::server::Server;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
-use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
+use quorumlock::{Builder, Redlock, ReleaseOutcome};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -166,37 +164,6 @@ fn a_lock_without_waiters_costs_no_subscription_and_no_further_command() {
         ["subscribe", "publish", "zadd"].map(|command| calls(&server, command)),
         [0; 3]
     );
-}
-
-#[test]
-fn a_wait_is_cancelled_while_it_listens() {
-    let servers = Server::several(3).unwrap();
-    let mine = patient(&servers).build().unwrap();
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    let handle = CancelHandle::new();
-    let (sender, receiver) = crossbeam_channel::bounded(1);
-    let cancel: [(Wait, &dyn Fn()); 2] = [
-        (Wait::unlimited().cancelled_by(&handle), &|| handle.cancel()),
-        (Wait::unlimited().cancelled_by_channel(receiver), &|| {
-            sender.send(()).unwrap()
-        }),
-    ];
-    for (wait, cancel) in cancel {
-        thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| long_lock(&mine, "k").lock_with(&wait).unwrap_err().kind());
-            has_entries(&servers, "k", 1);
-            has_channels(&servers, 1);
-            let begun = Instant::now();
-            cancel();
-            assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
-            assert!(begun.elapsed() < PROMPT);
-        });
-        no_entry_stays(&servers);
-    }
-    drop(held);
-    gone_for_good(&servers, "k");
 }
 
 #[test]
