@@ -12,7 +12,7 @@ use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
 use crossbeam_channel::bounded;
 use quorumlock::ServerError;
-use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -310,35 +310,6 @@ fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
 }
 
 #[test]
-fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
-    client.flush_releases(Duration::ZERO).unwrap();
-    let guard = take(&long_lock(&client, "k"));
-    client.flush_releases(SOON).unwrap();
-    servers[1].pause().unwrap();
-    drop(guard);
-    let error = client
-        .flush_releases(Duration::from_millis(300))
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let causes: Vec<_> = error
-        .causes()
-        .iter()
-        .map(|node| (node.address().to_owned(), node.cause()))
-        .collect();
-    assert_eq!(causes, [(servers[1].address(), Cause::TimedOut)]);
-    servers[1].resume().unwrap();
-    client.flush_releases(SOON).unwrap();
-    assert_eq!(key_counts(&servers), [0; 3]);
-    assert_eq!(
-        take(&long_lock(&client, "k")).unlock().unwrap(),
-        ReleaseOutcome::Released,
-        "it can be used on"
-    );
-}
-
-#[test]
 fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
     for (error, cause) in [
         (
@@ -373,60 +344,6 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
             "{error}"
         );
     }
-}
-
-/// It is decided by a quorum.
-#[test]
-fn an_unlock_does_not_wait_for_a_node_that_hangs() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .node_timeout(Duration::from_secs(60))
-        .build()
-        .unwrap();
-    drop(take(&long_lock(&client, "before")));
-    client.flush_releases(SOON).unwrap();
-    let guard = take(&long_lock(&client, "k"));
-    servers[2].pause().unwrap();
-    let begun = Instant::now();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(
-        begun.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        begun.elapsed()
-    );
-    servers[2].resume().unwrap();
-}
-
-/// A node that hangs on an open connection is asked now and then, not each time.
-#[test]
-fn a_node_that_hangs_on_an_open_connection_is_spared() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .node_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
-    let mutex = long_lock(&client, "k");
-    let pair = || {
-        mutex
-            .try_lock()
-            .ok()
-            .flatten()
-            .is_some_and(|guard| guard.unlock().is_ok())
-    };
-    assert!(eventually(SOON, || pair()
-        && crate::clients::calls(&servers[2], "set") > 0));
-    client.flush_releases(SOON).unwrap();
-    let before = crate::clients::calls(&servers[2], "set");
-    servers[2].pause().unwrap();
-    thread::sleep(Duration::from_millis(20));
-    while !pair() {}
-    // From here on its oldest answer is late.
-    thread::sleep(Duration::from_millis(200));
-    let done = (0..300).filter(|_| pair()).count();
-    servers[2].resume().unwrap();
-    client.flush_releases(SOON).unwrap();
-    let asked = crate::clients::calls(&servers[2], "set") - before;
-    assert!(done > 250 && asked < 50, "{asked} SETs ran of {done} pairs");
 }
 
 fn far(servers: &[Server]) -> Vec<Proxy> {

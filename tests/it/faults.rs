@@ -256,23 +256,6 @@ fn a_server_without_memory() {
 }
 
 #[test]
-fn a_server_that_ran_out_of_memory_still_releases() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
-    let guard = take(&long_lock(&client, "held"));
-    server
-        .command(&["CONFIG", "SET", "maxmemory", "1"])
-        .unwrap();
-    let error = failure(&long_lock(&client, "more"));
-    assert_eq!(
-        causes(&error),
-        [(server.address(), Phase::Reply, Cause::OutOfMemory)]
-    );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good([&server], "held");
-}
-
-#[test]
 fn a_database_that_is_not_there() {
     let server = Server::start().unwrap();
     is_named(

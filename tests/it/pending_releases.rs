@@ -8,7 +8,7 @@ use crate::clients::{
 };
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -144,34 +144,6 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
 }
 
 #[test]
-fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
-    let server = Server::with(&["--maxmemory-policy", "noeviction"]).unwrap();
-    let mutex = long_lock(&client([&server]), "k").fenced();
-    let guard = take(&mutex);
-    let fence = guard.fence();
-    server
-        .command(&["CONFIG", "SET", "maxmemory", "1"])
-        .unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let [key] = &server.keys().unwrap()[..] else {
-        panic!("the fence is gone, or not alone")
-    };
-    assert_eq!(
-        value(&server, key),
-        Some(format!("{fence} 0 ")),
-        "free, and with its fence"
-    );
-    let Answer::Number(kept_for) = server.command(&["PTTL", key]).unwrap() else {
-        panic!()
-    };
-    assert!(kept_for > 23 * 60 * 60 * 1000, "{kept_for}");
-    server
-        .command(&["CONFIG", "SET", "maxmemory", "0"])
-        .unwrap();
-    assert!(take(&mutex).fence() > fence);
-}
-
-#[test]
 fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");
@@ -189,31 +161,6 @@ fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
         guard.unlock().is_err()
     });
     assert_eq!(failed.count(), 0, "of 20");
-}
-
-#[test]
-fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
-    let fake = closing_at_the_first_release(b":1\r\n");
-    assert_eq!(
-        take(&long_lock(&client_of([fake.url()]), "k"))
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
-    assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
-}
-
-/// The first release may have deleted the key: that the second one finds none is no information
-/// about the lock.
-#[test]
-fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
-    let fake = closing_at_the_first_release(b":0\r\n");
-    let error = take(&long_lock(&client_of([fake.url()]), "k"))
-        .unlock()
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert_eq!(causes(&error)[0].2, Cause::Closed);
-    assert_eq!(releases(&fake, "k"), 2);
 }
 
 #[test]
@@ -411,17 +358,6 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
     );
     client.flush_releases(SOON).unwrap();
     assert_eq!((sent_on(good), fake.connections()), (1, good + 1), "{case}");
-}
-
-fn closing_at_the_first_release(then: &'static [u8]) -> Fake {
-    Fake::scripted(move |connection, event| match event {
-        Event::Connected => Vec::new(),
-        Event::Received(command) if is_release_of(command, "k") => match connection {
-            0 => vec![Act::Close],
-            _ => vec![Act::Say(then.to_vec())],
-        },
-        Event::Received(command) => vec![Act::Say(healthy(command))],
-    })
 }
 
 fn is_release_of(command: &[String], key: &str) -> bool {

@@ -125,24 +125,6 @@ fn a_lock_whose_connections_were_closed_long_ago_is_released() {
 }
 
 #[test]
-fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
-    let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
-    let mutex = long_lock(&connected(&servers), "k");
-    for _ in 0..2 {
-        let alone = || {
-            servers
-                .iter()
-                .all(|server| server.info("connected_clients").unwrap() == "1")
-        };
-        assert!(
-            eventually(SOON, alone),
-            "the servers never closed the idle connections"
-        );
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-    }
-}
-
-#[test]
 fn a_lock_whose_connections_were_closed_just_now_is_released() {
     unlock_after_closing(JUST_NOW);
 }
@@ -167,30 +149,6 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
         );
         assert!(eventually(SOON, alone));
     }
-}
-
-#[test]
-fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
-    let a = take(&long_lock(&client, "a"));
-    let b = take(&long_lock(&client, "b"));
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "b").is_some())));
-    close_connections(&servers);
-    thread::sleep(LONG_AGO);
-    assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "a").is_none())));
-    close_connections(&servers);
-    thread::sleep(LONG_AGO);
-    let released = b.unlock();
-    assert!(
-        matches!(released, Ok(ReleaseOutcome::Released)),
-        "{released:?}"
-    );
 }
 
 #[test]
@@ -371,68 +329,4 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
             "of 30, where {closes_at} ends the connection"
         );
     }
-}
-
-/// The socket has not taken the requests when the connection ends.
-#[test]
-fn what_was_not_written_when_its_connection_ended_is_written_to_another_one() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
-    let client = Redlock::builder()
-        .node(proxy.url())
-        .node_timeout(Duration::from_secs(60))
-        .build()
-        .unwrap();
-    // Releases go by the hash of their script from now on.
-    assert!(take(&long_lock(&client, "first")).unlock().is_ok());
-    let guards: Vec<_> = (0..3000)
-        .map(|number| take(&long_lock(&client, &format!("{number:01500}"))))
-        .collect();
-    let mutex = long_lock(&client, "held");
-    let held = take(&mutex);
-    // The releases fill the socket: they are more bytes than the system buffers for one.
-    proxy.stall(Direction::ToServer);
-    drop(guards);
-    let (locked, extended, holder) = thread::scope(|scope| {
-        let locked = scope.spawn(|| long_lock(&client, "k").try_lock());
-        let extended = scope.spawn(|| held.extend(LONG));
-        let holder = scope.spawn(|| mutex.holder());
-        // Until all three are behind them, on a busy machine too.
-        thread::sleep(Duration::from_secs(1));
-        proxy.reset_all();
-        proxy.flow(Direction::ToServer);
-        (
-            locked.join().unwrap(),
-            extended.join().unwrap(),
-            holder.join().unwrap(),
-        )
-    });
-    assert!(matches!(locked, Ok(Some(_))), "{locked:?}");
-    assert!(
-        matches!(extended, Ok(ExtendOutcome::Extended)),
-        "{extended:?}"
-    );
-    assert!(matches!(holder, Ok(Some(_))), "{holder:?}");
-}
-
-/// A node may run what it has received when its connection is gone.
-#[test]
-fn an_attempt_that_may_have_been_written_is_not_written_again() {
-    let fake = Fake::healthy_but("SET", vec![Act::Close]);
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
-    assert_eq!(
-        causes(&failure(&long_lock(&client, "k")))[0].2,
-        Cause::Closed
-    );
-    assert_eq!(
-        fake.commands()
-            .iter()
-            .filter(|command| command[0] == "SET")
-            .count(),
-        1
-    );
 }

@@ -5,9 +5,8 @@
 //! same, so the server that repeats the run id takes no vote away; and no lock has two holders
 //! because of it.
 
-use crate::clients::{SOON, client_of, long_lock, take};
+use crate::clients::{client_of, long_lock, take};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
-use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
@@ -130,53 +129,6 @@ fn a_node_with_a_false_run_id_that_grants_makes_no_second_holder() {
         );
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
-}
-
-/// The server that repeats the run id is met second, and closes the connection on which it was sent
-/// a release.
-#[test]
-fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
-    let servers = Server::several(2).unwrap();
-    let run_id = servers[0].info("run_id").unwrap();
-    let second = Fake::scripted(move |connection, event| match event {
-        Event::Connected => vec![Act::Wait(Duration::from_millis(
-            100 * u64::from(connection == 0),
-        ))],
-        Event::Received(command) if is(command, "INFO") => {
-            let text = format!("redis_version:7.0.15\r\nrun_id:{run_id}\r\nrole:master\r\n");
-            vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
-        }
-        Event::Received(command) if is(command, "EVAL") && command[3] == "k" && connection == 0 => {
-            vec![Act::Wait(Duration::from_millis(100)), Act::Close]
-        }
-        Event::Received(command) => vec![Act::Say(healthy(command))],
-    });
-    let client = client(&servers, &second, 2);
-    let [mutex, held] = ["k", "held"].map(|key| long_lock(&client, key));
-    let other = client_of(servers.iter().map(Server::url));
-    let _held = take(&long_lock(&other, "held"));
-    let is_second = || {
-        drop(long_lock(&client, "first").try_lock());
-        matches!(
-            client.nodes().unwrap()[2].state(),
-            NodeState::Rejected(Cause::Duplicate(_))
-        )
-    };
-    assert!(
-        eventually(SOON, is_second) && second.connections() == 1,
-        "{:?}",
-        client.nodes()
-    );
-    drop(take(&mutex));
-    // The connection is closed while this thread polls.
-    assert!(held.lock_timeout(Duration::from_secs(1)).unwrap().is_none());
-    let releases = |command: &&Vec<String>| is(command, "EVAL") && command[3] == "k";
-    assert!(
-        eventually(SOON, || second.commands().iter().filter(releases).count()
-            == 2),
-        "{:?}",
-        second.commands()
-    );
 }
 
 /// An attempt that connects first lasts for two node timeouts. One server has one vote in all of
