@@ -127,27 +127,6 @@ fn programs_that_begin_at_once_do_not_make_each_other_wait() {
     assert!(servers.iter().all(|server| note(server)[1] == "f"));
 }
 
-/// Its program has looked at the other nodes when they were founded, and not since: they hang.
-#[test]
-fn a_program_founds_nothing_by_what_hung_nodes_have_shown_long_ago() {
-    let mut servers = Server::several(3).unwrap();
-    let founder = fresh(&servers);
-    drop(take(&founder.mutex("held")));
-    thread::sleep(NO_LONGER_NEW);
-    let mut absent = Server::start().unwrap();
-    absent.kill();
-    let held = hold([&servers[0], &servers[1], &absent]);
-    for hung in [0, 2] {
-        servers[hung].pause().unwrap();
-    }
-    servers[1].restart().unwrap();
-    assert!(founder.mutex("held").lock_timeout(MAX_TTL / 2).is_err());
-    for hung in [0, 2] {
-        servers[hung].resume().unwrap();
-    }
-    no_two_hold(&held, &servers);
-}
-
 #[test]
 fn a_flush_of_all_nodes_costs_no_wait() {
     let servers = known(3);
@@ -229,30 +208,6 @@ fn with_strict_protection_the_first_program_waits_and_is_told_how_long() {
     )));
     assert!(begun.elapsed() >= MAX_TTL);
     assert!(servers.iter().all(|server| note(server)[1] == "s"));
-}
-
-/// A moment after the program has looked at the node: behind each vote it looks once more.
-#[test]
-fn with_strict_protection_no_flush_comes_between_a_look_and_a_vote() {
-    let server = Server::start().unwrap();
-    let strict = || {
-        brief([&server])
-            .restart_policy(RestartPolicy::Strict)
-            .build()
-            .unwrap()
-    };
-    let [first, second] = [strict(), strict()];
-    for _ in 0..2 {
-        let locks = |client: &Redlock| matches!(client.mutex("free").try_lock(), Ok(Some(_)));
-        assert!(eventually(SOON, || locks(&first) && locks(&second)));
-        let held = take(&first.mutex("held"));
-        server.command(&["FLUSHALL"]).unwrap();
-        let attempt = second.mutex("held").try_lock();
-        assert!(
-            held.remaining() > Duration::ZERO && !matches!(attempt, Ok(Some(_))),
-            "two at once: {attempt:?}"
-        );
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod replicas;
 
 use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
 use crate::support::capable::has_slow_loading;
-use crate::support::fake::{Act, Event, Fake, healthy, say};
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::ServerError;
@@ -351,44 +351,6 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
 }
 
 #[test]
-fn in_strict_mode_a_new_node_does_not_count_while_its_note_is_young() {
-    let servers = Server::several(3).unwrap();
-    let started = Instant::now();
-    let strict = || {
-        brief(&servers)
-            .restart_policy(RestartPolicy::Strict)
-            .build()
-            .unwrap()
-    };
-    // To any other client they are good enough, as the nodes of a new deployment.
-    let any_other = longest(&brief(&servers).build().unwrap());
-    let _ = take(&any_other).unlock().unwrap();
-    let mutex = longest(&strict());
-    let error = failure(&mutex);
-    assert!(
-        causes(&error)
-            .iter()
-            .all(|(_, _, cause)| *cause == Cause::Quarantined),
-        "{error}"
-    );
-    let _ = take(&any_other).unlock().unwrap();
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
-    assert!(
-        started.elapsed() + Duration::from_millis(100) >= MAX_TTL,
-        "too soon: {:?}",
-        started.elapsed()
-    );
-    gone_for_good(&servers, KEY);
-    // When their notes are old enough, they count. Their uptime counts, too, and is cut off to
-    // whole seconds.
-    assert!(eventually(SOON, || longest(&strict())
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
-}
-
-#[test]
 fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
     // After each release it ends the connection. Whatever is at the other end of the next one may
     // be another.
@@ -423,59 +385,6 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
         assert_eq!(fake.connections(), 3);
         assert_eq!(client.nodes().unwrap()[0].run_id(), None);
     }
-}
-
-#[test]
-fn what_was_asked_in_one_flight_with_the_handshake_is_judged_by_it() {
-    // The first connection ends with a release. On the second, everything is answered at once, by
-    // another process.
-    let info = |process: char| {
-        let section = format!(
-            "role:master\r\nrun_id:{}\r\n",
-            process.to_string().repeat(40)
-        );
-        format!("${}\r\n{section}\r\n", section.len())
-    };
-    let fake = Fake::scripted(move |connection, event| match event {
-        Event::Received(command) if command[0] == "INFO" => {
-            vec![say(&info(if connection == 0 { 'a' } else { 'b' }))]
-        }
-        Event::Received(command) if command[0] == "EVAL" && connection == 0 => {
-            vec![Act::Say(healthy(command)), Act::Close]
-        }
-        Event::Received(command) => vec![Act::Say(healthy(command))],
-        Event::Connected => Vec::new(),
-    });
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(Duration::from_secs(1))
-        .build()
-        .unwrap();
-    let _ = take(&client.mutex(KEY)).unlock().unwrap();
-    assert!(fake.wait_for_open(0, SOON));
-    std::thread::sleep(Duration::from_millis(50));
-    let first_flight = failure(&client.mutex(KEY));
-    assert_eq!(
-        causes(&first_flight)[0].2,
-        Cause::Quarantined,
-        "{first_flight}"
-    );
-    let sets = || {
-        fake.commands()
-            .iter()
-            .filter(|command| command[0] == "SET")
-            .count()
-    };
-    assert_eq!((fake.connections(), sets()), (2, 2));
-    // What it granted is undone.
-    let undone = || {
-        fake.commands()
-            .iter()
-            .filter(|command| command[0].starts_with("EVAL"))
-            .count()
-            == 2
-    };
-    assert!(eventually(SOON, undone), "{:?}", fake.commands());
 }
 
 #[test]
