@@ -1,5 +1,4 @@
-//! Fenced locks on real servers: what a node stores, which numbers grow, how a lock is extended and
-//! handed over.
+//! Fenced locks on real servers: what a node stores, which numbers grow, how a lock is extended.
 //!
 //! [`nodes`] is about nodes that differ, fail or lose their data, [`scripts`] about the script and
 //! its errors.

@@ -1,8 +1,9 @@
 //! The events of an observer: all that are documented, each once, and without secrets.
 //!
-//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that fail and come
-//! back and releases that no call waits for, [`callbacks`] about what callbacks may do, [`itself`]
-//! about threads that wait for their own locks.
+//! A [`Recorder`] keeps each event and can act on it. [`calls`] is about the ends of calls and
+//! of locks, [`nodes`] about nodes, [`callbacks`] about what callbacks may do, [`itself`] about
+//! threads that wait for their own locks. That each event is reported once, whatever happens, is a
+//! rule of the simulator.
 
 mod callbacks;
 mod calls;

@@ -1,5 +1,5 @@
-//! How long a call waits: never less than its limit, never much more, and not at all when it may
-//! not wait.
+//! How long a call waits, and what it ends with. That no call waits for less or for more than its
+//! limit is a rule of the simulator.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, long_lock, promptly, take,

@@ -1,4 +1,4 @@
-//! Fair locks that are fenced as well.
+//! Fair locks that are fenced as well: what is not as with others.
 
 use super::faults::in_time;
 use super::hand_offs::{TOKEN, time_to_notice};

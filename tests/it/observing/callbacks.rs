@@ -1,4 +1,4 @@
-//! What callbacks may do: use the client, panic, take their time.
+//! What callbacks may do: use the client, panic, drop its last handle.
 
 use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
 use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take};

@@ -1,4 +1,4 @@
-//! Every call for a lock is accounted for: it begins to wait once at most, and ends once.
+//! What the end of a call, and of a lock, is reported with.
 
 use super::{KEY, Recorder, TTL, is_about_a_node, observed};
 use crate::clients::{LONG_TTL, SOON, long_lock, take};

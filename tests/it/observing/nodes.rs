@@ -1,4 +1,4 @@
-//! Nodes that fail and come back, and the outcome of releases that no call waits for.
+//! Nodes that reply late, that may not vote, and that close idle connections.
 
 use super::{KEY, Recorder, TTL, everywhere, observed, observed_by};
 use crate::clients::{SOON, builder, long_lock, take, value};

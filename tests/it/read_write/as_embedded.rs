@@ -1,6 +1,5 @@
-//! The embedded node runs the script of read-write locks as a real server does: the same replies,
-//! and the same keys. Its queue and requests in any order are compared in
-//! [`embedded_vs_real`](crate::embedded_vs_real).
+//! What no read-write lock has written is foreign to a real server and to the embedded node.
+//! Requests in any order are compared in [`embedded_vs_real`](crate::embedded_vs_real).
 
 use crate::clients::address_of;
 use crate::embedded_vs_real::{Raw, pairs, without_remaining};

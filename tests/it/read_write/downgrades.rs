@@ -1,4 +1,4 @@
-//! A writer becomes a reader, and no late request makes it a writer again.
+//! A writer becomes a reader, also while nodes hang.
 
 use super::{can_write, entries, long, read, write};
 use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client};

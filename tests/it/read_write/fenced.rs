@@ -1,5 +1,4 @@
-//! The numbers of writers on real servers: they grow whatever readers and other writers do in
-//! between.
+//! The numbers of writers on real servers: what they cost, and how they are handed over.
 //!
 //! [`scripts`] is about the number in the key. [`fencing`](crate::fencing) has nodes that differ,
 //! fail or lose their data, for writers as well.

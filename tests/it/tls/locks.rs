@@ -1,4 +1,4 @@
-//! What locks do by TLS is what they do without.
+//! Sessions, certificates of clients, and names of servers.
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;

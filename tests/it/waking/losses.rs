@@ -148,27 +148,26 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
     }
 }
 
-#[test]
-fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
+/// Servers that have a user without a right.
+fn servers_without(user: &str, rule: &str) -> Option<Vec<Server>> {
     if !has_users() {
-        return;
+        return None;
     }
     let servers = Server::several(3).unwrap();
+    let words = [
+        "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", rule,
+    ];
     for server in &servers {
-        server
-            .command(&[
-                "ACL",
-                "SETUSER",
-                "deaf",
-                "on",
-                ">secret",
-                "~*",
-                "&*",
-                "+@all",
-                "-subscribe",
-            ])
-            .unwrap();
+        server.command(&words).unwrap();
     }
+    Some(servers)
+}
+
+#[test]
+fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
+    let Some(servers) = servers_without("deaf", "-subscribe") else {
+        return;
+    };
     let refusals = Seen::nothing();
     let mine = Redlock::builder()
         .nodes(urls(&servers, "deaf"))
@@ -196,24 +195,9 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
 
 #[test]
 fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
-    if !has_users() {
+    let Some(servers) = servers_without("mute", "resetchannels") else {
         return;
-    }
-    let servers = Server::several(3).unwrap();
-    for server in &servers {
-        server
-            .command(&[
-                "ACL",
-                "SETUSER",
-                "mute",
-                "on",
-                ">secret",
-                "~*",
-                "resetchannels",
-                "+@all",
-            ])
-            .unwrap();
-    }
+    };
     let refusals = Seen::nothing();
     let theirs = Redlock::builder()
         .nodes(urls(&servers, "mute"))

@@ -1,4 +1,4 @@
-//! Many waiters: programs that take turns, and a thousand locks at once.
+//! Many waiters: for a thousand locks at once.
 
 use super::{client, count, has_channels, no_entry_stays, subscribers};
 use crate::clients::{SOON, long_lock, take};
