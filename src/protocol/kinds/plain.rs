@@ -105,7 +105,8 @@ pub fn extend(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64
         resp::push(out, word);
     }
     push_value(out, token);
-    resp::push(out, resp::decimal(ttl_millis, &mut [0; 20]));
+    let mut digits = [0; 20];
+    resp::push(out, resp::decimal(ttl_millis, &mut digits));
 }
 
 fn meaning(
