@@ -30,9 +30,10 @@
 //! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease
 //! that ended too early or too late, by any clock, never lets two clients have the same fence. A
 //! key that is set again on a node that had lost it (rule 4.6) changes nothing in this: the
-//! winner's fence is known by then, and the node's does not fall by it.
-//! `tests/proofs/fences.smt2` proves it by induction; a test has the solver decide whether what
-//! this code does on random schedules are steps of that proof.
+//! winner's fence is known by then, and the node's does not fall by it. The test
+//! `tests/models/fences` searches all states of three nodes and up to three attempts, with this
+//! very code as the rule, and with readers in between for a read-write lock.
+//! `tests/proofs/fences.smt2` proves it for any number of them, by induction.
 //!
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its
 //! data, or whose key was not used for longer than it is kept, issues greater numbers than before,

@@ -19,6 +19,8 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     type Step: Copy;
     /// What identifies a state among those that were seen, without names.
     type Key: Copy + Eq + Hash;
+    /// What some wins are, of which there must be some.
+    const SPECIAL: Option<&'static str>;
 
     /// Before anything has happened.
     fn first(scope: Self::Scope) -> Self;
@@ -49,9 +51,11 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
 /// What has come of a step.
 pub(crate) struct After<W> {
     pub(crate) world: W,
-    /// What was won, in words.
-    pub(crate) won: Option<String>,
+    pub(crate) won: Option<Won>,
 }
+
+/// What was won, in words, and whether it is a [special](World::SPECIAL) win.
+pub(crate) struct Won(pub(crate) String, pub(crate) bool);
 
 /// What must not happen.
 pub(crate) struct Wrong(pub(crate) String);
@@ -60,14 +64,23 @@ pub(crate) struct Wrong(pub(crate) String);
 pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
     let begun = Instant::now();
     match search::<W>(rule, scope, false) {
-        Found::Nothing { states, wins } => {
+        Found::Nothing {
+            states,
+            wins,
+            special,
+        } => {
+            let what =
+                W::SPECIAL.map_or_else(String::new, |what| format!(", {special} of them {what}"));
             let seconds = begun.elapsed().as_secs_f64();
             println!(
-                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win \
+                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win{what} \
                  ({seconds:.1} s)"
             );
             // It does not hold for lack of winners.
-            assert!(wins > 100, "nothing happens");
+            assert!(
+                wins > 100 && (W::SPECIAL.is_none() || special > 10),
+                "nothing happens"
+            );
         }
         Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
     }
@@ -86,8 +99,15 @@ pub(crate) fn is_refuted<W: World>(rule: W::Rule, scope: W::Scope) {
 }
 
 enum Found {
-    Broken { trace: String, states: usize },
-    Nothing { states: usize, wins: usize },
+    Broken {
+        trace: String,
+        states: usize,
+    },
+    Nothing {
+        states: usize,
+        wins: usize,
+        special: usize,
+    },
 }
 
 /// The way to each state: the one before it, and the step. Where states have the same key, it leads
@@ -105,6 +125,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     let mut next = Vec::new();
     let mut steps = Vec::new();
     let mut wins = 0;
+    let mut special = 0;
     while !level.is_empty() {
         for world in level.drain(..) {
             if let Err(Wrong(wrong)) = world.check(rule, scope) {
@@ -126,6 +147,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                     }
                 };
                 wins += usize::from(won.is_some());
+                special += usize::from(won.is_some_and(|won| won.1));
                 let key = after.key(scope);
                 if seen.insert(key) {
                     assert!(seen.len() < LIMIT, "too many states");
@@ -141,6 +163,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     Found::Nothing {
         states: seen.len(),
         wins,
+        special,
     }
 }
 
@@ -163,7 +186,7 @@ fn trace<W: World>(
         let Ok(After { world: after, won }) = world.after(step, rule, scope) else {
             break;
         };
-        let won = won.map_or_else(String::new, |won| format!("; {won}"));
+        let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
         lines.push(format!("{:<60} {after}", world.describe(step) + &won));
         world = after;
     }

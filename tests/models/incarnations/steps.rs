@@ -32,6 +32,8 @@ impl search::World for World {
     type Scope = Scope;
     type Step = Step;
     type Key = Key;
+    const SPECIAL: Option<&'static str> = None;
+
     fn first(scope: Scope) -> World {
         let mut world = World::default();
         for node in &mut world.nodes[..scope.founders] {

@@ -17,7 +17,7 @@
 use crate::note::{Memo, ttl};
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::Wrong;
+use crate::search::{Won, Wrong};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -346,7 +346,7 @@ impl World {
     }
 
     /// Whether it has won with what it knows now.
-    pub(crate) fn conclude(&mut self, p: usize, case: Case) -> Result<Option<String>, Wrong> {
+    pub(crate) fn conclude(&mut self, p: usize, case: Case) -> Result<Option<Won>, Wrong> {
         let Case { scope, rule } = case;
         let program = self.programs[p];
         let votes = program.links[..scope.nodes]
@@ -380,7 +380,7 @@ impl World {
         }
         program.life = Life::Holding;
         program.age = program.round.age;
-        Ok(Some(format!("{name} holds")))
+        Ok(Some(Won(format!("{name} holds"), false)))
     }
 
     /// Ends a round in which nothing is under way any more, and with it an attempt that is lost.

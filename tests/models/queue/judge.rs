@@ -17,7 +17,7 @@ use crate::packed::State;
 use crate::pipe::Request;
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::{self, After, Wrong};
+use crate::search::{self, After, Won, Wrong};
 use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World, name};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use std::fmt;
@@ -34,6 +34,8 @@ impl search::World for State {
     type Scope = Scope;
     type Step = Step;
     type Key = u128;
+    const SPECIAL: Option<&'static str> = None;
+
     fn first(scope: Scope) -> State {
         State::of(&World::begin(scope))
     }
@@ -68,7 +70,7 @@ impl search::World for State {
             _ => false,
         };
         world.faults -= u8::from(is_fault);
-        let won: Option<String> = world.apply(step, rule, scope)?;
+        let won: Option<Won> = world.apply(step, rule, scope)?;
         Ok(After {
             world: State::of(&world),
             won,

@@ -2,7 +2,7 @@
 
 use crate::call::Phase;
 use crate::node::{CALLS, Kind, bit};
-use crate::search::Wrong;
+use crate::search::{Won, Wrong};
 use crate::world::{Call, Life, Outcome, World, name};
 
 impl World {
@@ -49,7 +49,7 @@ impl World {
             return Err(Wrong(format!("{} wins beside another one", name(c))));
         }
         if self.nodes[0].node.kind != Kind::Mutex {
-            return Ok(Some(format!("{} wins", name(c))));
+            return Ok(Some(Won(format!("{} wins", name(c)), false)));
         }
         for earlier in 0..CALLS {
             let kept = self
@@ -67,7 +67,7 @@ impl World {
             }
         }
         self.forget(c);
-        Ok(Some(format!("{} wins", name(c))))
+        Ok(Some(Won(format!("{} wins", name(c)), false)))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::packed::Watch;
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::search::Wrong;
+use crate::search::{Won, Wrong};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{Aftermath, HeadWatch, Message};
 use quorumlock::algorithm::time::Timestamp;
@@ -118,7 +118,7 @@ pub(crate) enum Step {
 }
 
 /// What a step has come to.
-pub(crate) type Outcome = Result<Option<String>, Wrong>;
+pub(crate) type Outcome = Result<Option<Won>, Wrong>;
 
 impl World {
     pub(crate) fn begin(scope: Scope) -> World {

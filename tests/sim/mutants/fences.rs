@@ -2,8 +2,7 @@
 //! compares that with real servers.
 //!
 //! Not in the table: a raise that is done where a downgrade has been, and leaves the entry a
-//! reader's. `tests/proofs/fences.smt2` allows it: the key still
-//! has the token.
+//! reader's. The search in `tests/models/fences` shows that it does no harm.
 
 use super::Mutant;
 

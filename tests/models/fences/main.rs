@@ -1,0 +1,222 @@
+//! The rule of fencing, searched through: all states that three nodes and two or three attempts can
+//! come to.
+//!
+//! The rule is the library's own, `algorithm::fence`; around it is a world without time, in which
+//! every message arrives at any time, in any order, or never ([`world`]). What must hold in every
+//! state that [`search`] reaches:
+//! 1. No two attempts are won with the same fence.
+//! 2. An attempt that began when another had been won is won with a greater one.
+//! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node
+//!    has such a fence.
+//!
+//! The lock may be a read-write lock: readers and writers without a fence then come to any node at
+//! any time that has no entry of an attempt any more, and winners are downgraded.
+//!
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest
+//! trace there is. Three that are not weaker hold: that replies which come late may join, if they
+//! are not above the fence, that a winner's key is set again on nodes that had lost it, and that a
+//! raise is done where a downgrade has been. The attempt has won by then, and counts no
+//! acknowledgement any more.
+//!
+//! ```text
+//!   cargo test --release -p models --test fences -- --nocapture                               figures and traces
+//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture   all scopes
+//! ```
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+
+mod rules;
+#[path = "../search.rs"]
+mod search;
+mod world;
+
+use rules::Rule;
+use world::{Scope, World};
+
+fn holds(rule: Rule, scope: Scope) {
+    search::holds::<World>(rule, scope);
+}
+
+fn is_refuted(rule: Rule, scope: Scope) {
+    search::is_refuted::<World>(rule, scope);
+}
+
+fn is_full() -> bool {
+    std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full")
+}
+
+const TWO: Scope = Scope {
+    attempts: 2,
+    floors: true,
+    repairs: false,
+    shares: false,
+    ahead: false,
+};
+const THREE: Scope = Scope {
+    attempts: 3,
+    floors: false,
+    ..TWO
+};
+/// A read-write lock.
+const SHARED: Scope = Scope {
+    shares: true,
+    ..TWO
+};
+
+#[test]
+fn the_rule_holds_for_two_attempts() {
+    holds(Rule::Proved, TWO);
+    holds(
+        Rule::Proved,
+        Scope {
+            repairs: true,
+            ..TWO
+        },
+    );
+    holds(Rule::LateRepliesJoin, TWO);
+}
+
+#[test]
+fn the_rule_holds_with_readers_in_between() {
+    holds(Rule::Proved, SHARED);
+    holds(Rule::DowngradedRaises, SHARED);
+    if !cfg!(debug_assertions) {
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                floors: false,
+                ..SHARED
+            },
+        );
+    }
+    if is_full() {
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                ..SHARED
+            },
+        );
+        holds(
+            Rule::DowngradedRaises,
+            Scope {
+                repairs: true,
+                ..SHARED
+            },
+        );
+        holds(
+            Rule::Proved,
+            Scope {
+                shares: true,
+                ..THREE
+            },
+        );
+    }
+}
+
+#[test]
+fn the_rule_holds_for_three_attempts() {
+    if is_full() {
+        holds(
+            Rule::Proved,
+            Scope {
+                floors: true,
+                ..THREE
+            },
+        );
+        holds(
+            Rule::Proved,
+            Scope {
+                repairs: true,
+                ..THREE
+            },
+        );
+        holds(Rule::LateRepliesJoin, THREE);
+    }
+    if !cfg!(debug_assertions) {
+        holds(Rule::Proved, THREE);
+    }
+}
+
+#[test]
+fn the_rule_holds_with_a_node_that_is_far_ahead_and_left_out() {
+    holds(Rule::Proved, Scope { ahead: true, ..TWO });
+    holds(
+        Rule::Proved,
+        Scope {
+            ahead: true,
+            repairs: true,
+            ..TWO
+        },
+    );
+    if !cfg!(debug_assertions) {
+        holds(
+            Rule::Proved,
+            Scope {
+                ahead: true,
+                ..THREE
+            },
+        );
+    }
+}
+
+#[test]
+fn counting_a_node_that_is_far_ahead_is_refuted() {
+    is_refuted(Rule::AheadCounts, Scope { ahead: true, ..TWO });
+}
+
+#[test]
+fn taking_a_node_that_is_far_ahead_for_one_that_acknowledged_is_refuted() {
+    is_refuted(Rule::AheadAcknowledges, Scope { ahead: true, ..TWO });
+}
+
+#[test]
+fn the_plain_maximum_is_refuted() {
+    is_refuted(Rule::PlainMaximum, TWO);
+}
+
+#[test]
+fn raising_nodes_that_were_not_counted_is_refuted() {
+    is_refuted(Rule::RaiseUncounted, TWO);
+}
+
+#[test]
+fn raising_without_looking_at_the_token_is_refuted() {
+    is_refuted(Rule::RaiseUnseen, TWO);
+}
+
+#[test]
+fn not_waiting_for_the_raise_is_refuted() {
+    is_refuted(Rule::RaiseUnacknowledged, TWO);
+}
+
+#[test]
+fn counting_every_late_grant_is_refuted() {
+    is_refuted(Rule::LateGrantsCount, TWO);
+}
+
+#[test]
+fn forgetting_the_fence_with_the_lock_is_refuted() {
+    is_refuted(Rule::ReleaseForgets, TWO);
+}
+
+#[test]
+fn readers_that_forget_the_fence_are_refuted() {
+    is_refuted(Rule::ReaderForgets, SHARED);
+}
+
+#[test]
+fn writers_that_forget_the_fence_are_refuted() {
+    is_refuted(Rule::UnfencedForgets, SHARED);
+}
+
+#[test]
+fn raising_where_the_own_entry_has_gone_is_refuted() {
+    is_refuted(Rule::RaiseWhereFree, SHARED);
+}
