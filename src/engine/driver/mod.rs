@@ -196,7 +196,6 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 return verdict;
             }
             // Named the next driver, or the thread that has the duty is late.
-            std::thread::yield_now();
             let mut state = lock(&self.state);
             state.read_clock();
             state.driving.forget_named(cell.slot);
