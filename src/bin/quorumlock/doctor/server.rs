@@ -45,19 +45,29 @@ pub(super) struct Declared<'d> {
 }
 
 /// Why a server does not reply to a command that no lock needs.
-type Withheld = &'static str;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Withheld {
+    Denied,
+    Unknown,
+}
 
-const DENIED: Withheld = "the user may not run";
-const UNKNOWN: Withheld = "the server does not know";
+impl Withheld {
+    fn of(reply: &Value) -> Option<Withheld> {
+        let Value::Error(refusal) = reply else {
+            return None;
+        };
+        match refusal.subject {
+            Subject::Denied(_) => Some(Withheld::Denied),
+            Subject::UnknownCommand => Some(Withheld::Unknown),
+            _ => None,
+        }
+    }
 
-fn withheld(reply: &Value) -> Option<Withheld> {
-    let Value::Error(refusal) = reply else {
-        return None;
-    };
-    match refusal.subject {
-        Subject::Denied(_) => Some(DENIED),
-        Subject::UnknownCommand => Some(UNKNOWN),
-        _ => None,
+    fn text(self, command: &str) -> String {
+        match self {
+            Withheld::Denied => format!("the user may not run {command}"),
+            Withheld::Unknown => format!("the server does not know {command}"),
+        }
     }
 }
 
@@ -66,14 +76,14 @@ impl Server {
     pub(super) fn read(connection: &mut Connection) -> Result<Server, Trouble> {
         let mut server = Server::default();
         let reply = connection.ask(&[b"INFO"])?;
-        server.no_info = withheld(&reply);
+        server.no_info = Withheld::of(&reply);
         if server.no_info.is_none() {
             let text = reply.accepted("INFO")?.text().unwrap_or_default();
             server.info = parse_info(&text);
         }
         for name in SETTINGS {
             let reply = connection.ask(&[b"CONFIG", b"GET", name.as_bytes()])?;
-            server.no_settings = server.no_settings.or(withheld(&reply));
+            server.no_settings = server.no_settings.or(Withheld::of(&reply));
             let pair = reply.array().unwrap_or_default();
             if let Some(value) = pair.get(1).and_then(Value::text) {
                 server.settings.insert(name.to_owned(), value);
@@ -184,22 +194,21 @@ impl Server {
     fn info_finding(&self, user: &str) -> Option<Finding> {
         let why = self.no_info?;
         let what = format!(
-            "{why} INFO: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not \
-             seen"
+            "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
+            why.text("INFO")
         );
-        let remedy = if why == DENIED {
-            format!("ACL SETUSER {user} +info")
-        } else {
-            "name the command as it was".to_owned()
+        let remedy = match why {
+            Withheld::Denied => format!("ACL SETUSER {user} +info"),
+            Withheld::Unknown => "name the command as it was".to_owned(),
         };
         Some(Level::Warning.finding("no-info", what, remedy))
     }
 
     /// No lock needs the settings, and services withhold them.
     fn settings_finding(&self) -> Option<Finding> {
-        let why = self.no_settings?;
+        let why = self.no_settings?.text("CONFIG");
         let what = "appendfsync, save points and min-replicas-to-write are not seen";
-        Some(Level::Note.finding("no-config", format!("{why} CONFIG: {what}"), ""))
+        Some(Level::Note.finding("no-config", format!("{why}: {what}"), ""))
     }
 
     fn role_finding(&self) -> Option<Finding> {
