@@ -2,7 +2,7 @@
 //!
 //! The buffer is kept from one use to the next, so that the steady state allocates nothing.
 
-use super::resp::{Decoder, Reply};
+use super::resp::{self, Decoder, Reply};
 use crate::algorithm::time::Timestamp;
 use crate::fault::protocol_error::ProtocolError;
 
@@ -119,8 +119,8 @@ impl Incoming {
 /// The length of a string's header, and of the string.
 fn header(unparsed: &[u8]) -> Option<(usize, usize)> {
     let line = unparsed.split(|&byte| byte == b'\r').next()?;
-    let length = str::from_utf8(line.strip_prefix(b"$")?).ok()?;
-    Some((line.len() + 2, length.parse().ok()?))
+    let length = resp::number(line.strip_prefix(b"$")?)?;
+    Some((line.len() + 2, usize::try_from(length).ok()?))
 }
 
 #[cfg(test)]
