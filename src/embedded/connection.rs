@@ -94,10 +94,9 @@ impl Connection {
         self.output.len() <= 4 * MAX_UNSENT && self.send()
     }
 
-    /// It has come to its end: false.
-    pub(super) fn end(&mut self, store: &mut Store) -> bool {
+    /// It has come to its end.
+    pub(super) fn forget(&mut self, store: &mut Store) {
         store.forget(&mut self.session);
-        false
     }
 
     /// Answers the complete requests, as long as there is room for replies.

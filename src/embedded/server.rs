@@ -216,12 +216,21 @@ impl Server {
         let mut ready = ready.iter();
         self.connections.retain_mut(|connection| {
             let is_ready = ready.next() == Some(&true);
-            !is_ready || connection.advance(&mut store, now, chunk) || connection.end(&mut store)
+            let is_alive = !is_ready || connection.advance(&mut store, now, chunk);
+            if !is_alive {
+                connection.forget(&mut store);
+            }
+            is_alive
         });
         let messages = store.take_messages();
         if !messages.is_empty() {
-            self.connections
-                .retain_mut(|connection| connection.hear(&messages) || connection.end(&mut store));
+            self.connections.retain_mut(|connection| {
+                let is_alive = connection.hear(&messages);
+                if !is_alive {
+                    connection.forget(&mut store);
+                }
+                is_alive
+            });
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) fn interrupt() -> Arc<Interrupt> {
     Arc::new(Interrupt::new(&Arc::new(Waker::new().unwrap())))
 }
 
-/// Of an engine that never spins.
+/// The configuration of an engine that never spins.
 pub(super) fn config(rules: Rules, node_timeout: Duration) -> EngineConfig {
     EngineConfig {
         spin: Duration::ZERO,

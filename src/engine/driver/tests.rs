@@ -329,7 +329,8 @@ fn a_driver_that_is_closed_starts_no_helper() {
     assert!(!driver.needs_helper(&mut state));
 }
 
-/// A test can start threads that wait for these, unlike those of the simulator and of the models.
+/// Whether a test may start threads: the simulator and the models have locks of their own, for
+/// threads of their own.
 fn has_locks_of_the_system() -> bool {
     TypeId::of::<Condvar>() == TypeId::of::<std::sync::Condvar>()
 }
