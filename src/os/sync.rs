@@ -9,8 +9,7 @@ use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-pub(crate) use std::thread::JoinHandle;
-use std::thread::yield_now;
+pub(crate) use std::thread::{JoinHandle, yield_now};
 
 thread_local! {
     /// Whether this thread is in a callback of the program's, of whichever client.

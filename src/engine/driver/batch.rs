@@ -6,12 +6,20 @@
 //! are bound by their work for each write answer all of them sooner. Where the time is spent on the
 //! way, a command that waits is only answered later. So the next batch is held for [`LONGEST_HOLD`]
 //! at most, and only while batches take no longer than that, and several threads use the client.
+//!
+//! The thread that begins the next batch yields the processor before it does, so that others submit
+//! for it as well. Where other programs keep the processors busy, that takes long: then no thread
+//! yields for a while.
 
 use crate::algorithm::time::Timestamp;
 use std::time::Duration;
 
 /// Longest hold, and the longest batch that the next one is held for.
 const LONGEST_HOLD: Duration = Duration::from_millis(2);
+/// After a yield that took longer, no thread yields for a while.
+const LONGEST_YIELD: Duration = Duration::from_micros(200);
+/// For so many times as long as that yield.
+const PAUSE: u32 = 64;
 /// The part by which the average time of a batch changes with one.
 const WEIGHT: u64 = 8;
 
@@ -27,6 +35,8 @@ pub(super) struct Batch {
     pub(super) held_until: Timestamp,
     /// How many nanoseconds batches take, on average.
     average: u64,
+    /// From when on threads yield the processor before they begin a batch.
+    yields_from: Timestamp,
 }
 
 impl Batch {
@@ -37,6 +47,7 @@ impl Batch {
         begun_at: Timestamp::ORIGIN,
         held_until: Timestamp::NEVER,
         average: 0,
+        yields_from: Timestamp::ORIGIN,
     };
 
     /// The next batch begins. The one after it is held where batches are short, and several threads
@@ -87,6 +98,18 @@ impl Batch {
             if self.pending == 0 {
                 self.record(now.since(self.begun_at));
             }
+        }
+    }
+
+    /// Whether a thread that is to begin the next batch yields the processor first.
+    pub(super) fn may_yield(&self, now: Timestamp) -> bool {
+        now >= self.yields_from
+    }
+
+    /// A thread has yielded the processor for so long.
+    pub(super) fn on_yielded(&mut self, time: Duration, now: Timestamp) {
+        if time > LONGEST_YIELD {
+            self.yields_from = now.after(time * PAUSE);
         }
     }
 
@@ -151,5 +174,17 @@ mod tests {
         assert_eq!(batch.average, 3_000_000);
         batch.begin_next(at(3), false);
         assert!(!batch.is_held(), "the next one is not held");
+    }
+
+    #[test]
+    fn after_a_yield_that_took_long_no_thread_yields_for_a_while() {
+        let mut batch = Batch::FIRST;
+        let now = Timestamp::from_nanos(1);
+        assert!(batch.may_yield(now));
+        batch.on_yielded(LONGEST_YIELD, now);
+        assert!(batch.may_yield(now));
+        batch.on_yielded(Duration::from_millis(1), now);
+        let is_over = |millis| batch.may_yield(now.after(Duration::from_millis(millis)));
+        assert_eq!([0, 63, 64].map(is_over), [false, false, true]);
     }
 }

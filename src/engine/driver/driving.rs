@@ -98,9 +98,14 @@ impl Driving {
         self.driver = Driver::Named(slot);
     }
 
+    /// Whether the thread of this cell was called to drive.
+    pub(super) fn is_named(&self, slot: WaitSlot) -> bool {
+        self.driver == Driver::Named(slot)
+    }
+
     /// The thread of this cell is awake, or has no reason to come.
     pub(super) fn forget_named(&mut self, slot: WaitSlot) {
-        if self.driver == Driver::Named(slot) {
+        if self.is_named(slot) {
             self.driver = Driver::Absent;
         }
     }

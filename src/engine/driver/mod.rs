@@ -17,7 +17,9 @@
 //! What is submitted while a batch is in flight waits until the batch is decided, or its
 //! [hold](batch) is over, and then leaves together: in one write to each node. While nothing is
 //! held, the queue is closed, and each thread sends its own submission at once. For a thread that
-//! is alone with its client, nothing is held.
+//! is alone with its client, nothing is held. A thread that is named to begin a batch yields the
+//! processor once before it does: otherwise it may run before the one that has named it submits
+//! again.
 //!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
 //! 1. While a thread sleeps undecided, there is a driver, a thread that was named the next one and
@@ -50,7 +52,7 @@ mod tests;
 mod wait_cell;
 
 use crate::algorithm::time::Timestamp;
-use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock};
+use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, yield_now};
 pub(crate) use reactor::Reactor;
 use state::State;
 use std::sync::{Arc, Weak};
@@ -196,8 +198,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 return verdict;
             }
             // Named the next driver, or the thread that has the duty is late.
-            let mut state = lock(&self.state);
-            state.read_clock();
+            let mut state = self.let_others_submit(cell.slot);
             state.driving.forget_named(cell.slot);
             let sleeper = state.remove(cell.slot).or_else(|| {
                 state.begin_submitted(&self.submissions, true);
@@ -211,6 +212,21 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 None => self.leave(state),
             }
         }
+    }
+
+    /// Takes the mutex. A thread that was named yields the processor before: those that were answered
+    /// with the last batch may be about to submit for the next one.
+    fn let_others_submit(&self, named: WaitSlot) -> Guard<'_, R> {
+        let mut state = lock(&self.state);
+        let before = state.read_clock();
+        if state.driving.is_named(named) && state.batch.may_yield(before) {
+            drop(state);
+            yield_now();
+            state = lock(&self.state);
+            let now = state.read_clock();
+            state.batch.on_yielded(now.since(before), now);
+        }
+        state
     }
 
     /// Waits for a submission that was begun.

@@ -11,7 +11,7 @@ use std::sync::{Arc, LockResult};
 use std::time::Duration;
 
 pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-pub(crate) use shuttle::thread::JoinHandle;
+pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
 #[cfg(not(miri))]
 thread_local! {

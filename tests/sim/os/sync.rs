@@ -89,6 +89,13 @@ fn take<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    if kernel::is_inside() {
+        kernel::yield_now();
+    }
+}
+
 /// One byte, so that two of them have two addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(u8);
