@@ -16,45 +16,14 @@ pub(super) enum SocketState {
 impl SocketState {
     /// What to poll for, if anything. `has_unsent`: there is something to be written.
     pub(super) fn interest(&self, has_unsent: bool) -> Option<Interest> {
-        match self {
-            SocketState::Closed | SocketState::Resolving => None,
-            SocketState::Connecting(stream) => Some(Interest {
-                stream: Arc::clone(stream),
-                writable: true,
-            }),
-            SocketState::Open(transport) => {
-                let writable = transport.wants_write(has_unsent);
-                Some(Interest {
-                    stream: Arc::clone(transport.stream()),
-                    writable,
-                })
-            }
-        }
-    }
-
-    /// Whether this is what there is to poll for now.
-    pub(super) fn is_interested_in(&self, has_unsent: bool, interest: Option<&Interest>) -> bool {
-        match (self, interest) {
-            (SocketState::Closed | SocketState::Resolving, None) => true,
-            (
-                SocketState::Connecting(stream),
-                Some(Interest {
-                    stream: listed,
-                    writable: true,
-                }),
-            ) => Arc::ptr_eq(stream, listed),
-            (
-                SocketState::Open(transport),
-                Some(Interest {
-                    stream: listed,
-                    writable,
-                }),
-            ) => {
-                Arc::ptr_eq(transport.stream(), listed)
-                    && *writable == transport.wants_write(has_unsent)
-            }
-            _ => false,
-        }
+        let writable = match self {
+            SocketState::Open(transport) => transport.wants_write(has_unsent),
+            _ => true,
+        };
+        self.stream().map(|stream| Interest {
+            stream: Arc::clone(stream),
+            writable,
+        })
     }
 
     /// Whether this is the present stream.

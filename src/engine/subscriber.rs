@@ -175,12 +175,6 @@ impl Subscriber {
         self.socket.interest(!self.subscription.unsent.is_empty())
     }
 
-    /// Whether this is what there is to poll for now.
-    pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket
-            .is_interested_in(!self.subscription.unsent.is_empty(), interest)
-    }
-
     /// Whether this is the present stream.
     pub(super) fn is_on(&self, stream: &Arc<Stream>) -> bool {
         self.socket.is_on(stream)

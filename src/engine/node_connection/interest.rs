@@ -18,23 +18,9 @@ impl NodeConnection {
     /// What to poll for, if anything. `log`: what the node may follow.
     pub(in crate::engine) fn interest(&self, log: &Log) -> Option<Interest> {
         let has_unsent = !self.session.pipeline.unsent(log).is_empty();
-        if self.probing.ended.is_some() {
-            None
-        } else {
-            self.link.socket.interest(has_unsent)
-        }
-    }
-
-    /// Whether this is what the connection has to poll for now.
-    pub(in crate::engine) fn is_interested_in(
-        &self,
-        interest: Option<&Interest>,
-        log: &Log,
-    ) -> bool {
-        let has_unsent = !self.session.pipeline.unsent(log).is_empty();
         match self.probing.ended {
-            Some(_) => interest.is_none(),
-            None => self.link.socket.is_interested_in(has_unsent, interest),
+            Some(_) => None,
+            None => self.link.socket.interest(has_unsent),
         }
     }
 

@@ -69,14 +69,10 @@ impl PollList {
         self.stale = NodeSet::EMPTY;
         for node in changed.iter() {
             let connection = &connections[node.index()];
-            let interest = &mut watch.streams[node.index()];
-            if !connection.is_interested_in(interest.as_ref(), log) {
-                *interest = connection.interest(log);
-            }
-            self.writable.set(
-                node,
-                interest.as_ref().is_some_and(|interest| interest.writable),
-            );
+            let interest = connection.interest(log);
+            let writable = interest.as_ref().is_some_and(|interest| interest.writable);
+            self.writable.set(node, writable);
+            watch.streams[node.index()] = interest;
             let due_here = connection.due(now);
             self.timed.set(node, due_here < Timestamp::NEVER);
             due = due.min(due_here);

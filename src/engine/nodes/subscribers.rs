@@ -190,12 +190,10 @@ impl Subscribers {
             None | Some(Timestamp::NEVER) => Duration::MAX,
             Some(due) => due.since(now).max(SHORTEST_RETRY),
         };
-        watch.subscribers.resize_with(connections.len(), || None);
-        for (subscriber, interest) in connections.iter().zip(&mut watch.subscribers) {
-            if !subscriber.is_interested_in(interest.as_ref()) {
-                *interest = subscriber.interest();
-            }
-        }
+        watch.subscribers.clear();
+        watch
+            .subscribers
+            .extend(connections.iter().map(Subscriber::interest));
     }
 
     /// Processes what a poll has found: interrupts, messages, and connections that are missing.

@@ -128,7 +128,6 @@ fn a_port_that_ends_the_handshake_is_asked_whether_it_speaks_tls() {
         let mut asked = played.server.listener.accept().unwrap().0;
         // The first connection is left as it is meanwhile.
         assert!(played.connection.interest(&played.log).is_none());
-        assert!(played.connection.is_interested_in(None, &played.log));
         assert_eq!(played.connection.timed_out(at(11)), CLOSED_EARLY);
         assert_eq!(played.connection.read(at(11)), Ok(Received::Nothing));
         assert_eq!(played.connection.due(at(11)), at(16));

@@ -1,7 +1,6 @@
 //! How far a connection has come, and what the node may be asked.
 
 use super::*;
-use crate::os::watch::Interest;
 
 #[test]
 fn a_connection_goes_through_its_phases() {
@@ -12,20 +11,15 @@ fn a_connection_goes_through_its_phases() {
     assert_eq!(played.connection.phase(), Phase::Connect);
     let nothing = played.connection.interest(&played.log);
     assert!(nothing.is_none());
-    assert!(played.connection.is_interested_in(None, &played.log));
     played.connect(at(1));
     assert!(!played.connection.is_closed() && played.connection.is_connecting());
     assert!(!played.connection.is_open());
     assert_eq!(played.connection.phase(), Phase::Connect);
     let writing = played.connection.interest(&played.log);
     assert!(writing.as_ref().unwrap().writable);
-    let is_interested_in = |played: &Played, interest: &Option<Interest>| {
-        let interest = interest.as_ref();
-        played.connection.is_interested_in(interest, &played.log)
-    };
-    assert!(is_interested_in(&played, &writing) && !is_interested_in(&played, &None));
     played.made(at(2));
-    assert!(!is_interested_in(&played, &writing), "all is sent");
+    let sent = played.connection.interest(&played.log);
+    assert!(!sent.unwrap().writable, "all is sent");
     assert!(played.connection.is_connecting() && !played.connection.is_in_use());
     assert_eq!(played.connection.phase(), Phase::Handshake);
     assert!(!played.connection.may_follow(&played.log));
@@ -36,7 +30,6 @@ fn a_connection_goes_through_its_phases() {
     assert_eq!(played.connection.phase(), Phase::Reply);
     let reading = played.connection.interest(&played.log);
     assert!(!reading.as_ref().unwrap().writable);
-    assert!(is_interested_in(&played, &reading) && !is_interested_in(&played, &None));
     assert!(played.connection.may_follow(&played.log));
     let stream = Arc::clone(played.connection.link.socket.stream().unwrap());
     assert!(played.connection.is_on(&stream));
@@ -49,7 +42,6 @@ fn a_connection_goes_through_its_phases() {
     assert_eq!(played.connection.run_id(at(204)), None);
     played.connect(at(300));
     assert!(!played.connection.is_on(&stream), "it is another one");
-    assert!(!is_interested_in(&played, &writing));
 }
 
 #[test]
