@@ -11,7 +11,7 @@
 
 use super::{Cuts, Input, Tree};
 use quorumlock::fault::protocol_error::ProtocolError;
-use quorumlock::protocol::resp::{Decoder, MAX_BULK, MAX_REPLY};
+use quorumlock::protocol::resp::{self, MAX_BULK, MAX_REPLY};
 
 /// More than this is never waited on: a reply one byte short of its limit, and a bulk string that
 /// reaches beyond it.
@@ -39,7 +39,7 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
     for (tree, length) in &whole.replies {
         let reply = &bytes[start..start + length];
         start += length;
-        let Ok(Some((alone, consumed))) = Decoder::default().decode(reply) else {
+        let Ok(Some((alone, consumed))) = resp::decode(reply) else {
             panic!("a reply needs what follows it")
         };
         assert!(
@@ -47,7 +47,7 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
             "a reply is changed by what follows it"
         );
         assert_eq!(
-            Decoder::default().decode(&reply[..length - 1]),
+            resp::decode(&reply[..length - 1]),
             Ok(None),
             "a reply needs its last byte"
         );
@@ -67,13 +67,12 @@ fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Decoded {
         replies: Vec::new(),
         end: Ok(()),
     };
-    let mut decoder = Decoder::default();
     let mut start = 0;
     let mut end = 0;
     while end < bytes.len() {
         end += piece(bytes.len() - end);
         loop {
-            match decoder.decode(&bytes[start..end]) {
+            match resp::decode(&bytes[start..end]) {
                 Ok(None) => break,
                 Ok(Some((reply, length))) => {
                     assert!(

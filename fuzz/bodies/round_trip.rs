@@ -3,7 +3,7 @@
 //! Input: [`Cuts`], whether there is anything long, then commands and replies until the bytes are
 //! used up. A command is encoded by the library, a reply by [`Tree`]; all of them are in one
 //! buffer, one behind the other. Rules:
-//! 1. The decoder returns exactly these, in this order.
+//! 1. Decoding returns exactly these, in this order.
 //! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the
 //!    limits are neither stricter nor laxer than their numbers. What to expect is reckoned here
 //!    from the limits alone.
@@ -11,7 +11,7 @@
 use super::decoder::{self, Decoded};
 use super::{Cuts, Input, Tree};
 use quorumlock::fault::protocol_error::ProtocolError;
-use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
+use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_LINE, MAX_REPLY};
 
 /// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most
 /// inputs have none and are quick.
@@ -49,7 +49,7 @@ pub(crate) fn run(input: &[u8]) {
             tree.write(&mut bytes);
             tree
         };
-        match within_limits(&tree, 0, 0) {
+        match within_limits(&tree, false, 0) {
             Ok(length) => expected.replies.push((tree, length)),
             Err(error) => expected.end = Err(error),
         }
@@ -101,7 +101,7 @@ impl Maker<'_> {
             3 => Tree::Bulk(Some(self.string())),
             4 => Tree::Bulk(None),
             5 => Tree::Array(None),
-            _ if depth > MAX_DEPTH => Tree::Integer(0),
+            _ if depth > 1 => Tree::Integer(0),
             _ => {
                 let count = self.count();
                 Tree::Array(Some((0..count).map(|_| self.tree(depth + 1)).collect()))
@@ -158,9 +158,9 @@ impl Maker<'_> {
     }
 }
 
-/// The position behind a tree that begins at `position` of a reply and inside of `depth` arrays, or
-/// the first limit that it breaks.
-fn within_limits(tree: &Tree, depth: usize, position: usize) -> Result<usize, ProtocolError> {
+/// The position behind a tree that begins at `position` of a reply, in an array if so, or the first
+/// limit that it breaks.
+fn within_limits(tree: &Tree, is_element: bool, position: usize) -> Result<usize, ProtocolError> {
     let after = |position: usize, length: usize| {
         let position = position + length;
         if position > MAX_REPLY {
@@ -171,18 +171,16 @@ fn within_limits(tree: &Tree, depth: usize, position: usize) -> Result<usize, Pr
     };
     let header = |length: usize| after(position, format!("*{length}\r\n").len());
     match tree {
+        Tree::Array(_) if is_element => Err(ProtocolError::TooDeep),
+        Tree::Error(_) | Tree::Simple(_) if is_element => Err(ProtocolError::UnexpectedReply),
         Tree::Array(None) | Tree::Bulk(None) => after(position, "*-1\r\n".len()),
         Tree::Array(Some(elements)) if elements.len() > MAX_ARRAY => {
             Err(ProtocolError::ArrayTooLong)
         }
-        // The innermost level is for what holds nothing.
-        Tree::Array(Some(elements)) if !elements.is_empty() && depth + 1 >= MAX_DEPTH => {
-            Err(ProtocolError::TooDeep)
-        }
         Tree::Array(Some(elements)) => elements
             .iter()
             .try_fold(header(elements.len())?, |position, element| {
-                within_limits(element, depth + 1, position)
+                within_limits(element, true, position)
             }),
         Tree::Bulk(Some(bytes)) if bytes.len() > MAX_BULK => Err(ProtocolError::BulkTooLong),
         Tree::Bulk(Some(bytes)) => after(header(bytes.len())?, bytes.len() + 2),

@@ -37,7 +37,7 @@ use quorumlock::fault::{Cause, Fault, Phase};
 use quorumlock::protocol::credentials::Credentials;
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::operation::{Operation, Verb};
-use quorumlock::protocol::resp::Decoder;
+use quorumlock::protocol::resp;
 use quorumlock::protocol::session::{
     Abandoned, Answer, Command, HandshakeState, Log, Session, SessionEvent, Ticket,
 };
@@ -303,7 +303,7 @@ impl Run {
             let Some(&asked) = self.asked.get(self.answered) else {
                 return self.fail(got, ProtocolError::Unrequested);
             };
-            let (reply, length) = match Decoder::default().decode(bytes) {
+            let (reply, length) = match resp::decode(bytes) {
                 Ok(None) => return assert_eq!(got, Ok(None), "an event out of half a reply"),
                 Ok(Some((reply, length))) => (Tree::of(reply), length),
                 Err(error) => return self.fail(got, error),

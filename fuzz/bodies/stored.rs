@@ -19,7 +19,7 @@ use quorumlock::protocol::kinds::fenced::FencedValue;
 use quorumlock::protocol::kinds::plain::Signature;
 use quorumlock::protocol::kinds::read_write::ReadWriteValue;
 use quorumlock::protocol::node_note::NodeLook;
-use quorumlock::protocol::resp::{Decoder, Reply};
+use quorumlock::protocol::resp::{self, Reply};
 
 const TIME: &[u8] = b"*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
 
@@ -77,7 +77,7 @@ fn check_texts(value: &[u8]) {
 fn check_note(value: &[u8]) {
     let mut look = NodeLook::default();
     look.learn_value(Reply::Bulk(Some(value))).unwrap();
-    let (time, _) = Decoder::default().decode(TIME).unwrap().unwrap();
+    let (time, _) = resp::decode(TIME).unwrap().unwrap();
     look.learn_time(time).unwrap();
     let present = Incarnation {
         run_id: RunId::new(&[b'1'; 40]).unwrap(),

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
 use super::wire::{Protection, Wire};
-use crate::protocol::resp::{Decoder, Reply};
+use crate::protocol::resp::{self, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
 const MAX_UNSENT: usize = 256 * 1024;
@@ -19,7 +19,6 @@ const MAX_UNSENT: usize = 256 * 1024;
 pub(super) struct Connection {
     wire: Wire,
     session: ClientState,
-    decoder: Decoder,
     /// Bytes received and not yet understood.
     input: Vec<u8>,
     /// Replies that were not sent.
@@ -36,7 +35,6 @@ impl Connection {
         Ok(Connection {
             wire: Wire::new(stream, protection)?,
             session: ClientState::default(),
-            decoder: Decoder::default(),
             input: Vec::new(),
             output: Vec::new(),
             backlogged: false,
@@ -108,7 +106,7 @@ impl Connection {
                 self.backlogged = true;
                 break;
             }
-            let words = match self.decoder.decode(&self.input[position..]) {
+            let words = match resp::decode(&self.input[position..]) {
                 Ok(None) => break,
                 Ok(Some((request, length))) => {
                     position += length;

@@ -18,7 +18,7 @@ pub enum ProtocolError {
     MissingCrlf,
     /// A reply of more than 2 MiB.
     ReplyTooLong,
-    /// Arrays nested deeper than four levels.
+    /// An array in an array.
     TooDeep,
     /// A type that this command does not answer with.
     UnexpectedReply,

@@ -2,7 +2,7 @@
 //!
 //! The buffer is kept from one use to the next, so that the steady state allocates nothing.
 
-use super::resp::{self, Decoder, Reply};
+use super::resp::{self, Reply};
 use crate::algorithm::time::Timestamp;
 use crate::fault::protocol_error::ProtocolError;
 
@@ -16,7 +16,6 @@ pub struct Incoming {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    decoder: Decoder,
     /// Bytes of the present string that were [skipped](Incoming::skip_long).
     skipped: usize,
     /// When the last read began. The age of the replies counts from this time.
@@ -32,7 +31,6 @@ impl Incoming {
             bytes: Vec::new(),
             start: 0,
             end: 0,
-            decoder: Decoder::default(),
             skipped: 0,
             read_at: now,
         }
@@ -54,7 +52,7 @@ impl Incoming {
             self.start = 0;
         }
         if self.end == self.bytes.len() {
-            // The first read, or one reply fills it all: the decoder's limits bound how often that
+            // The first read, or one reply fills it all: the limits of RESP2 bound how often that
             // happens.
             self.bytes.resize((self.bytes.len() * 2).max(self.size), 0);
         }
@@ -82,8 +80,8 @@ impl Incoming {
     ///
     /// # Errors
     /// The bytes are no replies.
-    pub(super) fn decode(&mut self) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
-        self.decoder.decode(&self.bytes[self.start..self.end])
+    pub(super) fn decode(&self) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
+        resp::decode(self.unparsed())
     }
 
     /// Drops what has arrived of a string that [`decode`](Incoming::decode) has found to be too
@@ -93,7 +91,6 @@ impl Incoming {
     /// # Errors
     /// It is in an array, or does not end as it should.
     pub(super) fn skip_long(&mut self) -> Result<Option<(Reply<'static>, usize)>, ProtocolError> {
-        self.decoder = Decoder::default();
         let (header, length) = header(self.unparsed()).ok_or(ProtocolError::BulkTooLong)?;
         let begin = self.start + header;
         let dropped = (self.end - begin).min(length - self.skipped);

@@ -173,12 +173,10 @@ fn stored(value: &[u8], keys: &KeyKind) -> Stored {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resp::Decoder;
     use super::*;
 
     fn parsed<R>(text: &str, parse: impl FnOnce(Reply<'_>) -> R) -> R {
-        let mut decoder = Decoder::default();
-        parse(decoder.decode(text.as_bytes()).unwrap().unwrap().0)
+        parse(resp::decode(text.as_bytes()).unwrap().unwrap().0)
     }
 
     fn answer(

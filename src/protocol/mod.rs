@@ -14,7 +14,7 @@
 //!    to that is old.
 //! 4. Beside the bytes is kept what the meaning of each expected reply depends on. The engine
 //!    writes the bytes and reads replies.
-//! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
+//! 5. [`resp::decode`] finds the next reply. It belongs to the oldest request, always.
 //! 6. `reply.rs` parses the reply to an [`Answer`](form::Answer), by the tables of [`kinds`] and
 //!    [`queue`]. [`error_reply`] classifies errors.
 //! 7. [`Session::next_event`](session::Session::next_event) hands out a

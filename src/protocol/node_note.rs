@@ -224,10 +224,9 @@ mod tests {
     /// What a look brings, in raw form.
     fn look(value: &str, time: &str) -> Result<NodeLook, ProtocolError> {
         let mut look = NodeLook::default();
-        let mut decoder = resp::Decoder::default();
         let mut learn =
             |bytes: &str, learn: fn(&mut NodeLook, Reply<'_>) -> Result<(), ProtocolError>| {
-                let (reply, _) = decoder.decode(bytes.as_bytes())?.unwrap();
+                let (reply, _) = resp::decode(bytes.as_bytes())?.unwrap();
                 learn(&mut look, reply)
             };
         learn(value, NodeLook::learn_value)?;

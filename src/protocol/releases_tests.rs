@@ -151,9 +151,7 @@ fn note(text: &str) -> String {
     let mut look = NodeLook::default();
     look.learn_value(Reply::Bulk(Some(text.as_bytes())))
         .unwrap();
-    let mut decoder = super::resp::Decoder::default();
-    let (time, _) = decoder
-        .decode(b"*2\r\n$1\r\n9\r\n$1\r\n5\r\n")
+    let (time, _) = super::resp::decode(b"*2\r\n$1\r\n9\r\n$1\r\n5\r\n")
         .unwrap()
         .unwrap();
     look.learn_time(time).unwrap();

@@ -19,7 +19,7 @@ use quorumlock::Phase;
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::protocol::command;
 use quorumlock::protocol::kinds::plain;
-use quorumlock::protocol::resp::{self, Decoder};
+use quorumlock::protocol::resp;
 use quorumlock::protocol::server_info::ServerInfo;
 use requests::{LONG, notes, requests, requests_for_sets, token};
 use std::io::{BufReader, Read, Write};
@@ -44,7 +44,7 @@ impl Raw {
     pub(crate) fn ask(&mut self, request: &[u8]) -> Vec<u8> {
         self.0.get_mut().write_all(request).unwrap();
         let mut bytes = Vec::new();
-        while Decoder::default().decode(&bytes).unwrap().is_none() {
+        while resp::decode(&bytes).unwrap().is_none() {
             let mut byte = [0];
             self.0.read_exact(&mut byte).unwrap();
             bytes.push(byte[0]);

@@ -19,7 +19,7 @@ use quorumlock::embedded::ServerKind;
 use quorumlock::embedded::store::{ClientState, Store};
 use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::kinds;
-use quorumlock::protocol::resp::{Decoder, Reply};
+use quorumlock::protocol::resp::{self, Reply};
 use quorumlock::protocol::session::{Log, Session};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -484,8 +484,7 @@ impl World {
         let mut out = Vec::new();
         let at = self.node_clock(node);
         while !rest.is_empty() {
-            let decoded = Decoder::default()
-                .decode(rest)
+            let decoded = resp::decode(rest)
                 .expect("requests")
                 .expect("whole requests");
             let (Reply::Array(Some(words)), length) = decoded else {

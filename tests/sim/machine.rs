@@ -7,7 +7,7 @@ use crate::judge::Command;
 use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::protocol::key_space;
-use crate::protocol::resp::Reply;
+use crate::protocol::resp::{self, Reply};
 use crate::random::Random;
 use crate::refusals::Refusal;
 use crate::wire::End;
@@ -431,12 +431,11 @@ impl World {
         let node_index = connection.node;
         let millis = self.nodes[node_index].millis(self.now);
         let mut input = std::mem::take(&mut connection.input);
-        let mut decoder = std::mem::take(&mut connection.decoder);
         let mut session = connection.session.clone();
         let mut replies = Vec::new();
         let mut position = 0;
         loop {
-            match decoder.decode(&input[position..]) {
+            match resp::decode(&input[position..]) {
                 Ok(Some((Reply::Array(Some(elements)), length))) => {
                     let words: Vec<&[u8]> = elements
                         .map(|word| {
@@ -480,7 +479,6 @@ impl World {
         let service = self.nodes[node_index].service;
         let connection = &mut self.connections[index];
         connection.input = input;
-        connection.decoder = decoder;
         connection.session = session;
         if !replies.is_empty() {
             self.send_to_client(index, replies, service);

@@ -12,7 +12,6 @@
 mod closing;
 
 use crate::plan::PathPlan;
-use crate::protocol::resp::Decoder;
 use crate::world::{Event, Phase, World};
 use quorumlock::embedded::store;
 use std::collections::VecDeque;
@@ -86,7 +85,6 @@ pub(crate) struct Connection {
     /// The node's side.
     pub(crate) session: store::ClientState,
     pub(crate) input: Vec<u8>,
-    pub(crate) decoder: Decoder,
     /// When the first byte of the command in `input` was written.
     pub(crate) command_written_at: u64,
 }
@@ -169,7 +167,6 @@ impl World {
             inbox_end: None,
             session: store::ClientState::default(),
             input: Vec::new(),
-            decoder: Decoder::default(),
             command_written_at: 0,
         });
         if !self.clients[client].is_gone {

@@ -7,7 +7,7 @@ use quorumlock::algorithm::time::Timestamp;
 use quorumlock::protocol::kinds;
 use quorumlock::protocol::lock_key::LockKey;
 use quorumlock::protocol::operation::Verb;
-use quorumlock::protocol::resp::{Decoder, Reply};
+use quorumlock::protocol::resp::{self, Reply};
 use quorumlock::protocol::session::Ticket;
 
 /// What a single lock is of, and sets are of more of.
@@ -103,7 +103,7 @@ fn called(by_hash: bool) -> [&'static [u8]; 2] {
 pub(super) fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
     let mut releases: Vec<(Ticket, usize, bool)> = Vec::new();
     for asked in asked {
-        let Ok(Some((Reply::Array(Some(words)), length))) = Decoder::default().decode(bytes) else {
+        let Ok(Some((Reply::Array(Some(words)), length))) = resp::decode(bytes) else {
             panic!("not a command: {}", bytes.escape_ascii());
         };
         bytes = &bytes[length..];

@@ -14,7 +14,7 @@ use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::error_reply::ErrorReply;
 use crate::protocol::moved::NamedMaster;
-use crate::protocol::resp::{self, Decoder, Reply};
+use crate::protocol::resp::{self, Reply};
 use crate::protocol::server_info::ServerInfo;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -223,9 +223,8 @@ impl NodeStream {
         written.map_err(|error| failed(cause_of(&error)))?;
         let mut bytes = Vec::new();
         let mut chunk = [0; CHUNK];
-        let mut decoder = Decoder::default();
         loop {
-            let decoded = decoder.decode(&bytes);
+            let decoded = resp::decode(&bytes);
             if let Some((reply, _)) = decoded.map_err(|_| failed(Cause::Protocol))? {
                 return Ok(read(reply));
             }

@@ -7,7 +7,7 @@
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::error_reply::ErrorReply;
-use quorumlock::protocol::resp::{self, Decoder, Reply};
+use quorumlock::protocol::resp::{self, Reply};
 use quorumlock::{Builder, Cause, Error, NodeStream, Phase};
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -228,7 +228,7 @@ impl fmt::Display for Trouble {
 /// by the library.
 fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
     if bytes.first() != Some(&b'*') {
-        let decoded = Decoder::default().decode(bytes).map_err(drop)?;
+        let decoded = resp::decode(bytes).map_err(drop)?;
         return Ok(decoded.map(|(reply, length)| (scalar(reply), length)));
     }
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {

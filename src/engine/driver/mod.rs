@@ -214,8 +214,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         }
     }
 
-    /// Takes the mutex. A thread that was named yields the processor before: those that were answered
-    /// with the last batch may be about to submit for the next one.
+    /// Takes the mutex. A thread that was named yields the processor before: those that were
+    /// answered with the last batch may be about to submit for the next one.
     fn let_others_submit(&self, named: WaitSlot) -> Guard<'_, R> {
         let mut state = lock(&self.state);
         let before = state.read_clock();

@@ -2,15 +2,16 @@
 //! buffer.
 //!
 //! Commands go out as arrays of bulk strings and nothing else. Replies come in as any of the five
-//! RESP2 types, split by the network wherever it pleases. [`Decoder`] looks at each byte once
-//! however the reply is split, keeps a fixed amount of state, and never allocates: a declared
-//! length is a number to compare with a limit, not a size to reserve. A complete reply is then read
-//! as a [`Reply`] that borrows from the buffer.
+//! RESP2 types, split by the network wherever it pleases. [`decode`] keeps no state and never
+//! allocates: it begins with the first byte of a reply each time. What it looks at again is bounded
+//! by the limits: an array holds 64 numbers and strings at most, and a declared length is a number
+//! to compare, not bytes to look at. A complete reply is a [`Reply`] that borrows from the buffer.
 //!
 //! Parsing is strict. Off-by-one replies are a class of security holes in Redis clients, and all of
 //! them begin with a parser that carried on after a byte it did not expect. Here such a byte is a
 //! [`ProtocolError`], after which the connection is of no more use. RESP3 types are among those
-//! bytes: this library never asks for RESP3.
+//! bytes: this library never asks for RESP3. Nor does it ask for arrays that hold anything but
+//! numbers and bulk strings.
 
 use crate::fault::protocol_error::ProtocolError;
 use std::fmt;
@@ -23,8 +24,8 @@ pub const MAX_LINE: usize = 64 * 1024;
 pub const MAX_BULK: usize = 1024 * 1024;
 /// Most elements of one array. No reply that this library asks for has more than a handful.
 pub const MAX_ARRAY: usize = 64;
-/// Deepest nesting: an array in an array in an array holding a scalar.
-pub const MAX_DEPTH: usize = 4;
+/// Longest number or length: a minus and 19 digits.
+const MAX_NUMBER: usize = 20;
 /// Longest reply as a whole, so that the other limits cannot multiply.
 pub const MAX_REPLY: usize = 2 * 1024 * 1024;
 
@@ -98,158 +99,26 @@ impl<'b> Iterator for Elements<'b> {
         if self.left == 0 {
             return None;
         }
-        let length = Decoder::default().measure(self.bytes).ok()??;
-        let (element, rest) = self.bytes.split_at(length);
+        let (element, length) = value(self.bytes, true).ok()??;
         self.left -= 1;
-        self.bytes = rest;
-        Some(read(element))
+        self.bytes = &self.bytes[length..];
+        Some(element)
     }
 }
 
-/// Finds the end of one reply in a buffer that grows at its end.
+/// A reply and its length in bytes, or `None` while it is incomplete; or the first rule of RESP2
+/// that the bytes break.
+type Decoded<'b> = Result<Option<(Reply<'b>, usize)>, ProtocolError>;
+
+/// The reply that `buffer` begins with and its length in bytes, or `None` while it is incomplete.
 ///
-/// The buffer given to [`decode`](Decoder::decode) always begins where the present reply begins;
-/// the decoder remembers how far it has looked. After a complete reply it is ready for the next
-/// one.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    /// Bytes of the present reply that are done with.
-    position: usize,
-    /// Bytes of the present line, after `position`, that are known to hold no CR or LF.
-    scanned: usize,
-    /// A bulk string whose header is done with: its length.
-    bulk: Option<usize>,
-    /// For each open array, how many elements are still to come.
-    open: [usize; MAX_DEPTH],
-    depth: usize,
-}
-
-impl Decoder {
-    /// The reply that `buffer` begins with and its length in bytes, or `None` while it is
-    /// incomplete.
-    ///
-    /// # Errors
-    /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use
-    /// after it.
-    #[inline]
-    pub fn decode<'b>(
-        &mut self,
-        buffer: &'b [u8],
-    ) -> Result<Option<(Reply<'b>, usize)>, ProtocolError> {
-        if self.is_at_the_start()
-            && let Some(common) = common(buffer)
-        {
-            return Ok(Some(common));
-        }
-        Ok(self
-            .measure(buffer)?
-            .map(|length| (read(&buffer[..length]), length)))
-    }
-
-    /// Whether nothing of the present reply has been looked at.
-    fn is_at_the_start(&self) -> bool {
-        self.position == 0 && self.scanned == 0
-    }
-
-    /// The length of the reply that `buffer` begins with, once it is all there and obeys every
-    /// rule.
-    fn measure(&mut self, buffer: &[u8]) -> Result<Option<usize>, ProtocolError> {
-        loop {
-            let scalar_done = match self.bulk {
-                Some(length) => {
-                    if !self.skip_bulk(buffer, length)? {
-                        return Ok(None);
-                    }
-                    true
-                }
-                None => match self.take_line(buffer)? {
-                    None => return Ok(None),
-                    Some(scalar_done) => scalar_done,
-                },
-            };
-            if self.position > MAX_REPLY {
-                return Err(ProtocolError::ReplyTooLong);
-            }
-            if scalar_done && self.close_arrays() {
-                let length = self.position;
-                *self = Decoder::default();
-                return Ok(Some(length));
-            }
-        }
-    }
-
-    /// Takes one line. `Some(true)` when it completes a value, `Some(false)` when more of the value
-    /// follows.
-    fn take_line(&mut self, buffer: &[u8]) -> Result<Option<bool>, ProtocolError> {
-        let Some(&kind) = buffer.get(self.position) else {
-            return Ok(None);
-        };
-        if !matches!(kind, b'+' | b'-' | b':' | b'$' | b'*') {
-            return Err(ProtocolError::UnknownType);
-        }
-        let body = &buffer[self.position + 1..];
-        let Some(line) = find_line(body, &mut self.scanned)? else {
-            return Ok(None);
-        };
-        self.scanned = 0;
-        self.position += 1 + line.len() + 2;
-        match kind {
-            b':' => {
-                parse_integer(line)?;
-                Ok(Some(true))
-            }
-            b'$' => match parse_length(line, MAX_BULK, ProtocolError::BulkTooLong)? {
-                None => Ok(Some(true)),
-                Some(length) => {
-                    self.bulk = Some(length);
-                    Ok(Some(false))
-                }
-            },
-            b'*' => match parse_length(line, MAX_ARRAY, ProtocolError::ArrayTooLong)? {
-                None | Some(0) => Ok(Some(true)),
-                Some(length) => {
-                    // The innermost level is for scalars.
-                    if self.depth + 1 >= MAX_DEPTH {
-                        return Err(ProtocolError::TooDeep);
-                    }
-                    self.open[self.depth] = length;
-                    self.depth += 1;
-                    Ok(Some(false))
-                }
-            },
-            _ => Ok(Some(true)),
-        }
-    }
-
-    /// Whether the whole bulk string and its CRLF are there; steps over them if so.
-    fn skip_bulk(&mut self, buffer: &[u8], length: usize) -> Result<bool, ProtocolError> {
-        let rest = &buffer[self.position..];
-        // A wrong line end is an error as soon as it is seen, so that a server cannot keep us
-        // waiting for its second half.
-        if rest.get(length).is_some_and(|&byte| byte != b'\r')
-            || rest.get(length + 1).is_some_and(|&byte| byte != b'\n')
-        {
-            return Err(ProtocolError::MissingCrlf);
-        }
-        if rest.len() < length + 2 {
-            return Ok(false);
-        }
-        self.bulk = None;
-        self.position += length + 2;
-        Ok(true)
-    }
-
-    /// Counts a finished value in the arrays around it; true when the outermost value is finished.
-    fn close_arrays(&mut self) -> bool {
-        while self.depth > 0 {
-            let left = &mut self.open[self.depth - 1];
-            *left -= 1;
-            if *left > 0 {
-                return false;
-            }
-            self.depth -= 1;
-        }
-        true
+/// # Errors
+/// The first rule of RESP2 that the bytes break. The connection is of no use after it.
+#[inline]
+pub fn decode(buffer: &[u8]) -> Decoded<'_> {
+    match common(buffer) {
+        None => value(buffer, false),
+        common => Ok(common),
     }
 }
 
@@ -265,60 +134,76 @@ fn common(buffer: &[u8]) -> Option<(Reply<'_>, usize)> {
     }
 }
 
-/// The line that `body` begins with, without its CRLF, or `None` while the CRLF has not come.
-fn find_line<'b>(body: &'b [u8], scanned: &mut usize) -> Result<Option<&'b [u8]>, ProtocolError> {
-    let fresh = &body[*scanned..];
-    let Some(offset) = fresh
-        .iter()
-        .position(|&byte| byte == b'\r' || byte == b'\n')
-    else {
-        *scanned = body.len();
-        return if body.len() > MAX_LINE {
-            Err(ProtocolError::LineTooLong)
-        } else {
-            Ok(None)
-        };
+/// The value that `buffer` begins with, which is an element of an array if so.
+fn value(buffer: &[u8], is_element: bool) -> Decoded<'_> {
+    let kind = match buffer.first() {
+        None => return Ok(None),
+        Some(b'*') if is_element => return Err(ProtocolError::TooDeep),
+        Some(b'+' | b'-') if is_element => return Err(ProtocolError::UnexpectedReply),
+        Some(kind @ (b'*' | b'+' | b'-' | b':' | b'$')) => kind,
+        Some(_) => return Err(ProtocolError::UnknownType),
     };
-    let end = *scanned + offset;
-    if end > MAX_LINE {
-        return Err(ProtocolError::LineTooLong);
-    }
-    if body[end] == b'\n' {
-        return Err(ProtocolError::MissingCrlf);
-    }
-    *scanned = end;
-    match body.get(end + 1) {
-        None => Ok(None),
-        Some(b'\n') => Ok(Some(&body[..end])),
+    let Some(line) = line(buffer)? else {
+        return Ok(None);
+    };
+    let begin = 1 + line.len() + 2;
+    let reply = match kind {
+        b'+' => Reply::Simple(line),
+        b'-' => Reply::Error(line),
+        b':' => Reply::Integer(parse_integer(line)?),
+        b'$' => match parse_length(line, MAX_BULK, ProtocolError::BulkTooLong)? {
+            None => Reply::Bulk(None),
+            Some(length) => return bulk(buffer, begin, begin + length),
+        },
+        _ => match parse_length(line, MAX_ARRAY, ProtocolError::ArrayTooLong)? {
+            None => Reply::Array(None),
+            Some(count) => return array(buffer, begin, count),
+        },
+    };
+    Ok(Some((reply, begin)))
+}
+
+fn bulk(buffer: &[u8], begin: usize, end: usize) -> Decoded<'_> {
+    // A wrong line end is an error as soon as it is seen, so that a server cannot keep us waiting
+    // for its second half.
+    match buffer.get(end..) {
+        None | Some([] | [b'\r']) => Ok(None),
+        Some([b'\r', b'\n', ..]) => Ok(Some((Reply::Bulk(Some(&buffer[begin..end])), end + 2))),
         Some(_) => Err(ProtocolError::MissingCrlf),
     }
 }
 
-/// Reads a value that [`Decoder::measure`] has accepted. Every fallback below is for bytes it does
-/// not accept.
-fn read(bytes: &[u8]) -> Reply<'_> {
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == b'\r')
-        .unwrap_or(bytes.len());
-    let line = &bytes[1..end];
-    let rest = bytes.get(end + 2..).unwrap_or_default();
-    match bytes[0] {
-        b'+' => Reply::Simple(line),
-        b'-' => Reply::Error(line),
-        b':' => Reply::Integer(parse_integer(line).unwrap_or_default()),
-        b'$' => Reply::Bulk(
-            parse_length(line, MAX_BULK, ProtocolError::BulkTooLong)
-                .ok()
-                .flatten()
-                .map(|length| &rest[..length]),
-        ),
-        _ => Reply::Array(
-            parse_length(line, MAX_ARRAY, ProtocolError::ArrayTooLong)
-                .ok()
-                .flatten()
-                .map(|left| Elements { left, bytes: rest }),
-        ),
+fn array(buffer: &[u8], begin: usize, left: usize) -> Decoded<'_> {
+    let mut end = begin;
+    for _ in 0..left {
+        let Some((_, length)) = value(&buffer[end..], true)? else {
+            return Ok(None);
+        };
+        end += length;
+        if end > MAX_REPLY {
+            return Err(ProtocolError::ReplyTooLong);
+        }
+    }
+    let bytes = &buffer[begin..end];
+    Ok(Some((Reply::Array(Some(Elements { left, bytes })), end)))
+}
+
+/// The line that follows the type, without its CRLF, or `None` while the CRLF has not come.
+fn line(buffer: &[u8]) -> Result<Option<&[u8]>, ProtocolError> {
+    let (limit, too_long) = match buffer[0] {
+        b'+' | b'-' => (MAX_LINE, ProtocolError::LineTooLong),
+        _ => (MAX_NUMBER, ProtocolError::BadNumber),
+    };
+    let body = &buffer[1..];
+    let mut bytes = body.iter().take(limit + 1);
+    match bytes.position(|byte| matches!(byte, b'\r' | b'\n')) {
+        None if body.len() > limit => Err(too_long),
+        None => Ok(None),
+        Some(end) => match body[end..] {
+            [b'\r'] => Ok(None),
+            [b'\r', b'\n', ..] => Ok(Some(&body[..end])),
+            _ => Err(ProtocolError::MissingCrlf),
+        },
     }
 }
 
@@ -341,35 +226,11 @@ fn parse_length(
 /// An optional minus and digits, without leading zeros: as servers write numbers, and in no other
 /// way.
 fn parse_integer(line: &[u8]) -> Result<i64, ProtocolError> {
-    let (negative, digits) = match line {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    let canonical = match digits {
-        [] => false,
-        [b'0'] => !negative,
-        [b'0', ..] => false,
-        _ => true,
-    };
-    if !canonical {
-        return Err(ProtocolError::BadNumber);
-    }
-    // Counted downwards, because the most negative number has no positive twin.
-    let mut number: i64 = 0;
-    for &digit in digits {
-        if !digit.is_ascii_digit() {
-            return Err(ProtocolError::BadNumber);
-        }
-        number = number
-            .checked_mul(10)
-            .and_then(|number| number.checked_sub(i64::from(digit - b'0')))
-            .ok_or(ProtocolError::BadNumber)?;
-    }
-    if negative {
-        Ok(number)
-    } else {
-        number.checked_neg().ok_or(ProtocolError::BadNumber)
-    }
+    let digits = line.strip_prefix(b"-").unwrap_or(line);
+    let is_canonical = line == b"0" || matches!(digits, [b'1'..=b'9', ..]);
+    let text = std::str::from_utf8(line).ok().filter(|_| is_canonical);
+    text.and_then(|text| text.parse().ok())
+        .ok_or(ProtocolError::BadNumber)
 }
 
 /// `*3\r\n` or `$40\r\n`: this runs for every argument of every command, and most are short.

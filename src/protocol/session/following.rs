@@ -40,8 +40,7 @@ impl Session {
     /// Takes the next reply if it only grants or refuses what is in the log.
     ///
     /// # Errors
-    /// The bytes are no reply. The connection must be given up: they cannot be decoded a second
-    /// time.
+    /// The bytes are no reply. The connection must be given up.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
         let Some(Request::Operation(sent)) = self.pipeline.front(log) else {
@@ -229,8 +228,7 @@ mod tests {
         assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
     }
 
-    /// A decoder that has met an error is of no use: what follows would be taken for the replies to
-    /// other requests.
+    /// What follows them would be taken for the replies to other requests.
     #[test]
     fn bytes_that_are_no_reply_are_an_error_at_once() {
         for (bytes, error) in [
