@@ -400,16 +400,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what is left unsent is not polled for",
         file: "engine/socket_state.rs",
-        edits: &[
-            (
-                "let writable = transport.wants_write(has_unsent);",
-                "let writable = false;",
-            ),
-            (
-                "&& *writable == transport.wants_write(has_unsent)",
-                "&& !*writable",
-            ),
-        ],
+        edits: &[(
+            "SocketState::Open(transport) => transport.wants_write(has_unsent),",
+            "SocketState::Open(_) => has_unsent && !has_unsent,",
+        )],
     },
     Mutant {
         name: "one thread delivers the events of all",
