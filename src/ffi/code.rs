@@ -43,13 +43,13 @@ codes! {
     LeaseTooShort = 107, false, "the lease is too short";
     ShutDown = 108, true, "the client is shut down";
     ShutdownIncomplete = 109, false, "the shutdown is incomplete";
-    NullPointer = 200, true, "NULL where something must stand";
+    NullPointer = 200, true, "NULL where the function needs a pointer";
     NotUtf8 = 201, true, "a text that is not UTF-8";
     TooLong = 202, true, "a text of more than 1 MiB";
-    Busy = 203, false, "a guard that this thread is at work on, or an owner that another thread is";
+    Busy = 203, false, "a guard that this thread uses, or an owner that another thread uses";
     Consumed = 204, true, "a lease that was attached or made into text before";
     Unsupported = 205, true, "not on this system, or not in this build";
-    InvalidArgument = 206, true, "a number that stands for nothing";
+    InvalidArgument = 206, true, "a number without a meaning";
     Panic = 300, true, "a bug in quorumlock";
 }
 

@@ -261,7 +261,7 @@ fn refusal(client: &Client, key: &LockKey, kind: Kind) -> Option<String> {
     } else {
         keys.iter().find_map(reserved).map(|(beginning, what)| {
             format!(
-                "a prefix and resource name that begin with {beginning:?}: such keys are those of {what}s"
+                "a prefix and resource name that begin with {beginning:?}, which is reserved for {what}s"
             )
         })
     }
