@@ -1,21 +1,16 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the
 //! servers.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good, long_lock, take,
-};
-use crate::support::fake::Fake;
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{
-    CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
-};
+use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const THREADS: usize = 6;
 /// Long enough for a thread that has announced that it will queue to have queued.
@@ -146,61 +141,6 @@ fn a_waiter_behind_a_guard_that_has_lost_its_lock_gets_it() {
         );
     });
     assert_eq!(lost.unlock().unwrap(), ReleaseOutcome::Expired);
-}
-
-/// It has less time left than an answer takes.
-#[test]
-fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_held() {
-    let answer = Duration::from_millis(30);
-    let fake = Fake::refusing(answer);
-    let client = client_of([fake.url()]);
-    let mutex = long_lock(&client, "k");
-    let deadline = Instant::now() + Duration::from_millis(300);
-    thread::scope(|scope| {
-        let first = scope.spawn(|| mutex.lock_with(&Wait::deadline(deadline)));
-        thread::sleep(ARRIVAL);
-        let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(deadline + answer / 3)));
-        for waiting in [first, second] {
-            let outcome = waiting.join().unwrap();
-            assert!(
-                matches!(outcome, Ok(None)),
-                "every whole answer was that it is held: {outcome:?}"
-            );
-        }
-    });
-}
-
-/// The thread before it has slept since the last answer, for longer than a node has to give one.
-#[test]
-fn so_does_one_behind_a_thread_that_has_slept_for_long() {
-    let fake = Fake::refusing(Duration::from_millis(150));
-    let node_timeout = Duration::from_millis(500);
-    let delay = Duration::from_secs(10);
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(node_timeout)
-        .retry_delay(delay, delay);
-    let client = client.build().unwrap();
-    let mutex = long_lock(&client, "k");
-    let is_held = || {
-        let cancel = CancelHandle::new();
-        let begun = Instant::now();
-        thread::scope(|scope| {
-            let first = scope.spawn(|| mutex.lock_with(&Wait::unlimited().cancelled_by(&cancel)));
-            thread::sleep(ARRIVAL);
-            let second = scope.spawn(|| mutex.lock_with(&Wait::deadline(begun + node_timeout * 3)));
-            thread::sleep(
-                (node_timeout * 3 - Duration::from_millis(75)).saturating_sub(begun.elapsed()),
-            );
-            cancel.cancel();
-            assert!(first.join().unwrap().is_err());
-            matches!(second.join().unwrap(), Ok(None))
-        })
-    };
-    assert!(
-        (0..3).any(|_| is_held()),
-        "every whole answer was that it is held"
-    );
 }
 
 #[test]

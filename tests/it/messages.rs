@@ -6,7 +6,7 @@
 use crate::clients::{SOON, builder, client_of, failure, long_lock, ok, take};
 use crate::faults::keeps_secrets;
 use crate::support::capable::{has_users, knows_users};
-use crate::support::fake::{Act, Event, Fake, is, say};
+use crate::support::fake::{Act, Event, Fake, say};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::Redlock;
@@ -127,46 +127,6 @@ fn a_command_that_was_renamed_is_named() {
         .to_string();
     assert!(
         error.contains("the server does not know ") && error.contains("TIME"),
-        "{error}"
-    );
-}
-
-/// A last attempt that the call's limit leaves less time than a node has.
-#[test]
-fn a_last_attempt_that_is_cut_short_does_not_hide_why_the_one_before_failed() {
-    let mut logins = 0;
-    let fake = Fake::on_command(move |command| {
-        logins += u32::from(is(command, "AUTH"));
-        if logins == 1 {
-            vec![say(
-                "-WRONGPASS invalid username-password pair or user is disabled.\r\n",
-            )]
-        } else {
-            Vec::new()
-        }
-    });
-    let url = fake.url().replace("redis://", "redis://:hunter2@");
-    let client = Redlock::builder()
-        .node(url)
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
-    let limit = Duration::from_millis(500);
-    let error = client
-        .mutex("k")
-        .lock_timeout(limit)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        fake.commands()
-            .iter()
-            .filter(|command| is(command, "AUTH"))
-            .count()
-            > 1,
-        "there was another attempt"
-    );
-    assert!(
-        error.contains("wrong password, or unknown or disabled user"),
         "{error}"
     );
 }

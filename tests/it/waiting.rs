@@ -1,11 +1,9 @@
 //! How long a call waits, and what it ends with. That no call waits for less or for more than its
 //! limit is a rule of the simulator.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, long_lock, promptly, take,
-};
+use crate::clients::{NODE_TIMEOUT, SOON, builder, causes, long_lock, promptly, take};
 use crate::nemesis::clocks;
-use crate::support::fake::{Act, Fake, healthy, say};
+use crate::support::fake::Fake;
 use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
@@ -18,46 +16,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
 const LATE: Duration = Duration::from_millis(60);
-
-#[test]
-fn a_lock_that_a_slow_node_says_is_held_is_held() {
-    // Its answer takes ten milliseconds, so that the last attempt before the limit is cut short.
-    let fake = Fake::refusing(Duration::from_millis(10));
-    let client = client_of([fake.url()]);
-    for _ in 0..5 {
-        let outcome = long_lock(&client, "k").lock_timeout(Duration::from_millis(150));
-        assert!(
-            matches!(outcome, Ok(None)),
-            "every whole answer was that it is held: {outcome:?}"
-        );
-    }
-}
-
-/// Delays are drawn between the shortest and three times the one before. If chance always were the
-/// least, each would be the shortest, and there would be hundreds of attempts.
-#[test]
-fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
-    let servers = Server::several(1).unwrap();
-    // No release is published, and no key ends: the delays alone decide.
-    let mine = builder(&servers)
-        .release_notifications(false)
-        .build()
-        .unwrap();
-    let theirs = client(&servers);
-    let _held = take(&long_lock(&theirs, "k"));
-    let before = calls(&servers[0], "set");
-    assert!(
-        long_lock(&mine, "k")
-            .lock_timeout(Duration::from_secs(3))
-            .unwrap()
-            .is_none()
-    );
-    let attempts = calls(&servers[0], "set") - before;
-    assert!(
-        (5..=150).contains(&attempts),
-        "{attempts} attempts in three seconds"
-    );
-}
 
 #[test]
 fn a_wait_without_limit_is_not_for_a_dead_cluster() {
@@ -100,52 +58,6 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
             assert!(waited >= patience && waited < latest, "{waited:?}");
         }
     });
-}
-
-/// It finds out nothing, so what the attempt before it has found is what the call ends with.
-#[test]
-fn a_last_attempt_that_the_limit_cuts_short_hides_no_earlier_failure() {
-    let mut has_answered = false;
-    let node = Fake::on_command(move |command| match &*command[0] {
-        "SET" if std::mem::replace(&mut has_answered, true) => vec![Act::Wait(SOON)],
-        "SET" => vec![say(
-            "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
-        )],
-        _ => vec![Act::Say(healthy(command))],
-    });
-    let client = Redlock::builder()
-        .node(node.url())
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
-    let error = long_lock(&client, "k")
-        .lock_timeout(Duration::from_millis(300))
-        .unwrap_err();
-    assert!(
-        node.commands()
-            .iter()
-            .filter(|command| command[0] == "SET")
-            .count()
-            > 1
-    );
-    assert_eq!(error.causes()[0].cause(), Cause::OutOfMemory, "{error}");
-}
-
-#[test]
-fn a_limit_shorter_than_the_node_timeout_holds_for_hung_nodes_too() {
-    let servers = Server::several(3).unwrap();
-    for server in &servers {
-        server.pause().unwrap();
-    }
-    let limit = Duration::from_millis(10);
-    let client = builder(&servers).node_timeout(SOON).build().unwrap();
-    promptly(limit + SLACK, || {
-        assert!(long_lock(&client, "k").lock_timeout(limit).is_err())
-    });
-    // The end of the client waits for what the nodes were sent.
-    for server in &servers {
-        server.resume().unwrap();
-    }
 }
 
 #[test]
