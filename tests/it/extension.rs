@@ -6,12 +6,12 @@
 //! servers' own counts.
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SOON, builder, calls, client, failure, gone_for_good, left, long_lock,
-    ok, take, value,
+    LONG_TTL, SOON, builder, calls, client, failure, gone_for_good, left, long_lock, ok, take,
+    value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
@@ -148,86 +148,6 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
     }
     let counted: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
     assert_eq!(counted, sets, "more, or less, was repaired than should be");
-}
-
-#[test]
-fn a_key_of_another_type_belongs_to_another_program() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    for taken in 0..=3 {
-        let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
-        for server in &servers[..taken] {
-            server.command(&["DEL", KEY]).unwrap();
-            server.command(&["RPUSH", KEY, OTHER]).unwrap();
-        }
-        let expected = if taken <= 1 {
-            ExtendOutcome::Extended
-        } else {
-            ExtendOutcome::Lost
-        };
-        assert_eq!(guard.extend(LONGER).unwrap(), expected, "{taken} of 3");
-        drop(guard);
-        for server in &servers[..taken] {
-            assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
-            server.command(&["DEL", KEY]).unwrap();
-        }
-        gone_for_good(&servers, KEY);
-    }
-}
-
-#[test]
-fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
-    let servers = Server::several(5).unwrap();
-    let client = builder(&servers)
-        .node_timeout(NODE_TIMEOUT * 4)
-        .build()
-        .unwrap();
-    let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    let (hung, healthy) = servers.split_at(3);
-    let before = end(&guard);
-    for server in hung {
-        server.pause().unwrap();
-    }
-    let start = Instant::now();
-    let ExtendOutcome::Failed(causes) = guard.extend(LONGER).unwrap() else {
-        panic!("two of five are no quorum")
-    };
-    assert!(start.elapsed() < NODE_TIMEOUT * 4 + SOON / 10);
-    let named: Vec<_> = causes
-        .iter()
-        .map(|cause| (cause.address().to_owned(), cause.phase(), cause.cause()))
-        .collect();
-    let expected: Vec<_> = hung
-        .iter()
-        .map(|server| (server.address(), Phase::Reply, Cause::TimedOut))
-        .collect();
-    assert_eq!(named, expected);
-    assert_same_end(before, end(&guard));
-    for server in healthy {
-        assert_eq!(
-            value(server, KEY).as_ref(),
-            Some(&token),
-            "a failed extension deletes nothing"
-        );
-    }
-    // They are known to hang now, and still nothing is lost.
-    assert!(
-        matches!(guard.extend(LONGER).unwrap(), ExtendOutcome::Failed(causes) if causes.len() == 3)
-    );
-    assert_same_end(before, end(&guard));
-
-    for server in hung {
-        server.resume().unwrap();
-    }
-    let works_again = || matches!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
-    assert!(eventually(SOON, works_again));
-    assert!(guard.remaining() > LONG_TTL);
-    for server in &servers {
-        assert_eq!(value(server, KEY).as_ref(), Some(&token));
-    }
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
 }
 
 /// When the lease ends: not before the one and not after the other.

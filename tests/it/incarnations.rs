@@ -2,13 +2,13 @@
 //!
 //! Each client here is a *fresh program*: it has met no node before.
 
-use crate::clients::{SOON, builder, calls, failure, take, value};
+use crate::clients::{SOON, builder, calls, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Builder, Cause, MutexGuard, NodeState, Redlock, RestartPolicy};
+use quorumlock::{Builder, MutexGuard, Redlock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Long enough to be restarted in, and short enough to be waited for.
 const MAX_TTL: Duration = Duration::from_secs(4);
@@ -98,36 +98,6 @@ fn a_replica_that_lags_and_is_promoted_gives_nothing_away() {
 }
 
 #[test]
-fn a_new_deployment_is_founded_though_two_of_five_nodes_are_down() {
-    let mut servers = Server::several(5).unwrap();
-    servers[3..].iter_mut().for_each(Server::kill);
-    drop(hold(&servers));
-    assert_eq!(note(&servers[0])[1], "f");
-    thread::sleep(NO_LONGER_NEW);
-    servers[3].restart().unwrap();
-    drop(hold(&servers));
-    assert_eq!(note(&servers[3])[1], "s", "it comes later");
-}
-
-#[test]
-fn programs_that_begin_at_once_do_not_make_each_other_wait() {
-    let servers = Server::several(3).unwrap();
-    thread::scope(|scope| {
-        for number in 0..8 {
-            let client = fresh(&servers);
-            scope.spawn(move || {
-                let mutex = client.mutex(format!("job {number}"));
-                assert!(
-                    mutex.lock_timeout(MAX_TTL / 2).unwrap().is_some(),
-                    "{number}"
-                );
-            });
-        }
-    });
-    assert!(servers.iter().all(|server| note(server)[1] == "f"));
-}
-
-#[test]
 fn a_flush_of_all_nodes_costs_no_wait() {
     let servers = known(3);
     let met = fresh(&servers);
@@ -165,49 +135,6 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     );
     drop(hold(&servers));
     assert!(servers.iter().all(|server| note(server)[1] == "f"));
-}
-
-#[test]
-fn with_strict_protection_the_first_program_waits_and_is_told_how_long() {
-    let servers = Server::several(3).unwrap();
-    let strict = || {
-        brief(&servers)
-            .restart_policy(RestartPolicy::Strict)
-            .build()
-            .unwrap()
-    };
-    let begun = Instant::now();
-    let client = strict();
-    let error = failure(&client.mutex("held"));
-    assert!(
-        error
-            .causes()
-            .iter()
-            .any(|node| node.cause() == Cause::Quarantined),
-        "{error}"
-    );
-    let left = |state| {
-        if let NodeState::Quarantined { remaining } = state {
-            remaining
-        } else {
-            Duration::ZERO
-        }
-    };
-    assert!(
-        client
-            .nodes()
-            .unwrap()
-            .iter()
-            .any(|node| left(node.state()) > MAX_TTL / 2),
-        "{:?}",
-        client.nodes()
-    );
-    assert!(eventually(SOON, || matches!(
-        strict().mutex("held").try_lock(),
-        Ok(Some(_))
-    )));
-    assert!(begun.elapsed() >= MAX_TTL);
-    assert!(servers.iter().all(|server| note(server)[1] == "s"));
 }
 
 #[test]

@@ -9,13 +9,11 @@ mod replicas;
 
 use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
 use crate::support::capable::has_slow_loading;
-use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::ServerError;
 use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock,
-    ReleaseOutcome, RestartPolicy, Watchdog,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, ReleaseOutcome,
+    Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,81 +44,6 @@ fn acquaint(client: &Redlock) {
             .all(|node| node.state() == NodeState::Voting)
     };
     assert!(eventually(SOON, met), "{:?}", client.nodes());
-}
-
-/// Whether all of these servers have been asked for the lock since they were started, and not only
-/// for their note.
-fn asked(servers: &[Server]) -> bool {
-    servers.iter().all(|server| calls(server, "set") > 1)
-}
-
-/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks
-/// when only C, D and E can grant it. A and B refuse.
-fn classic(policy: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
-    let mut servers = Server::several(5).unwrap();
-    let theirs = brief(&servers).restart_policy(policy).build().unwrap();
-    acquaint(&theirs);
-    servers[3..]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
-    let held = take(&longest(&brief(&servers).build().unwrap()));
-    assert!(eventually(SOON, || servers[..3]
-        .iter()
-        .all(|server| value(server, KEY).is_some())));
-    servers[2].restart().unwrap();
-    // What the holder had asked of the last two comes as late as if it had been lost.
-    for server in &servers[3..] {
-        server.resume().unwrap();
-        assert!(eventually(SOON, || value(server, KEY).is_some()));
-        server.command(&["DEL", KEY]).unwrap();
-    }
-    (servers, held, longest(&theirs))
-}
-
-#[test]
-fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
-    let (servers, held, theirs) = classic(RestartPolicy::default());
-    let mut tries = 0;
-    while held.remaining() > Duration::from_millis(100) {
-        // Two reply that it is held, two grant it, and the fifth would make it three.
-        let attempt = theirs.try_lock();
-        assert!(
-            matches!(attempt, Ok(None)),
-            "two at once: {attempt:?} and {held:?}"
-        );
-        tries += 1;
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(tries > 1 && asked(&servers[2..]), "{tries} tries");
-    drop(held);
-    // When max_ttl has passed it votes again.
-    assert!(
-        eventually(SOON, || all_count(&theirs, &servers)),
-        "it never counts again"
-    );
-}
-
-#[test]
-fn without_the_guard_it_does() {
-    let (_servers, held, theirs) = classic(RestartPolicy::Off);
-    let second = || matches!(theirs.try_lock(), Ok(Some(guard)) if !guard.remaining().is_zero());
-    assert!(eventually(MAX_TTL / 2, second), "no node gave it away");
-    assert!(!held.remaining().is_zero(), "nothing was shown");
-}
-
-/// Whether a lock is granted by just those nodes that are left when the others hang: the last
-/// three.
-fn all_count(mutex: &Mutex, servers: &[Server]) -> bool {
-    servers[..2]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
-    let attempt = mutex.try_lock();
-    let all_count = matches!(attempt, Ok(Some(_)));
-    drop(attempt);
-    servers[..2]
-        .iter()
-        .for_each(|server| server.resume().unwrap());
-    all_count
 }
 
 #[test]
@@ -164,30 +87,6 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     // A second restart counts like the first.
     server[0].restart().unwrap();
     assert_eq!(causes(&failure(&mutex))[0].2, Cause::Quarantined);
-}
-
-#[test]
-fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
-    let mut server = [Server::start().unwrap()];
-    let clients = [0; 2].map(|_| {
-        let client = builder(&server)
-            .unavailable_after(Duration::from_millis(500))
-            .build()
-            .unwrap();
-        acquaint(&client);
-        client
-    });
-    server[0].restart().unwrap();
-    // Each would find the other's key now and then, and take it for a holder's.
-    std::thread::scope(|scope| {
-        let waiting = clients.map(|client| scope.spawn(move || client.mutex(KEY).lock().map(drop)));
-        for waiting in waiting {
-            assert_eq!(
-                waiting.join().unwrap().unwrap_err().kind(),
-                ErrorKind::Unavailable
-            );
-        }
-    });
 }
 
 #[test]
@@ -287,41 +186,6 @@ fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
 }
 
 #[test]
-fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key() {
-    let mut servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
-    acquaint(&client);
-    let guard = take(&client.mutex(KEY).ttl(SOON * 6));
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, KEY).is_some())));
-    servers[2].restart().unwrap();
-    let is_repaired = || {
-        assert_eq!(guard.extend(SOON * 6).unwrap(), ExtendOutcome::Extended);
-        value(&servers[2], KEY).is_some()
-    };
-    assert!(eventually(SOON, is_repaired));
-    servers[1].pause().unwrap();
-    // One has the key and counts, one has it and does not, one is silent.
-    let ExtendOutcome::Failed(faults) = guard.extend(SOON * 6).unwrap() else {
-        panic!("it counted")
-    };
-    assert!(
-        faults
-            .iter()
-            .any(|fault| fault.cause() == Cause::Quarantined),
-        "{faults:?}"
-    );
-    assert!(!guard.remaining().is_zero(), "the old lease holds");
-    servers[1].resume().unwrap();
-    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap()
-        == ExtendOutcome::Extended));
-    // It is released there as everywhere.
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    gone_for_good(&servers, KEY);
-}
-
-#[test]
 fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_afterwards() {
     let mut servers = Server::several(3).unwrap();
     let ttl = Duration::from_secs(1);
@@ -348,70 +212,6 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
     }
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
-}
-
-#[test]
-fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
-    // After each release it ends the connection. Whatever is at the other end of the next one may
-    // be another.
-    let withholds = |command: &Vec<String>| match command[0].as_str() {
-        "INFO" => vec![say(
-            "-NOPERM this user has no permissions to run the 'info' command\r\n",
-        )],
-        "EVAL" => vec![Act::Say(healthy(command)), Act::Close],
-        _ => vec![Act::Say(healthy(command))],
-    };
-    for (policy, counts) in [
-        (RestartPolicy::Observed, true),
-        (RestartPolicy::Strict, false),
-    ] {
-        let fake = Fake::on_command(withholds);
-        let client = Redlock::builder()
-            .node(fake.url())
-            .restart_policy(policy)
-            .build()
-            .unwrap();
-        for _ in 0..3 {
-            let attempt = client.mutex(KEY).try_lock();
-            assert_eq!(
-                matches!(attempt, Ok(Some(_))),
-                counts,
-                "{policy:?}: {attempt:?}"
-            );
-            drop(attempt);
-            assert!(fake.wait_for_open(0, SOON));
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(fake.connections(), 3);
-        assert_eq!(client.nodes().unwrap()[0].run_id(), None);
-    }
-}
-
-#[test]
-fn a_replica_that_has_lost_its_master_gives_itself_away_to_a_script_too() {
-    let node = [Server::start().unwrap()];
-    let client = brief(&node).build().unwrap();
-    let mutex = client.mutex(KEY).ttl(MAX_TTL).fenced();
-    drop(take(&mutex));
-    node[0]
-        .command(&["CONFIG", "SET", "replica-serve-stale-data", "no"])
-        .unwrap();
-    // No server is there.
-    node[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
-    assert_eq!(
-        causes(&failure(&mutex)),
-        [(
-            node[0].address(),
-            Phase::Reply,
-            Cause::Server(ServerError::MasterDown)
-        )]
-    );
-    node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
-    let promoted = Instant::now();
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
-    assert!(promoted.elapsed() >= MAX_TTL, "its data may be another's");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
-use crate::clients::{SOON, builder, causes, failure, ok, take, value};
+use crate::clients::{SOON, builder, causes, ok, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use crate::support::versions::shown;
@@ -101,43 +101,6 @@ fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_sa
 }
 
 #[test]
-fn a_master_that_was_a_replica_between_two_connections_gives_no_lock_away() {
-    for [server, other] in pairs() {
-        let theirs = brief(&server).build().unwrap();
-        acquaint(&theirs);
-        let held = take(&brief(&server).build().unwrap().mutex(KEY).ttl(MAX_TTL));
-        lose_keys(&server, &other);
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal"])
-            .unwrap();
-        let is_quarantined = || {
-            let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
-            assert!(!held.remaining().is_zero(), "too slow");
-            let error = attempt.expect_err(&format!("two at once on {}", shown(&server)));
-            causes(&error)[0].2 == Cause::Quarantined
-        };
-        assert!(eventually(SOON, is_quarantined), "{}", shown(&server));
-    }
-}
-
-#[test]
-fn an_extension_does_not_count_on_a_node_that_was_a_replica_though_it_finds_its_key() {
-    for [server, other] in pairs() {
-        let client = brief(&server).build().unwrap();
-        let guard = take(&client.mutex(KEY).ttl(MAX_TTL));
-        let token = value(&server, KEY).unwrap();
-        lose_keys(&server, &other);
-        // As after a repair: the node may have promised the lock to another client in the meantime.
-        ok(&server, &["SET", KEY, &token, "PX", "60000"]);
-        sleep(IDLE);
-        let ExtendOutcome::Failed(faults) = guard.extend(MAX_TTL).unwrap() else {
-            panic!("{}", shown(&server))
-        };
-        assert_eq!(faults[0].cause(), Cause::Quarantined, "{}", shown(&server));
-    }
-}
-
-#[test]
 fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
     for [server, other] in pairs() {
         let client = brief(&server).build().unwrap();
@@ -187,23 +150,6 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
 }
 
 #[test]
-fn a_master_that_was_promoted_before_it_was_met_counts() {
-    for [server, other] in pairs() {
-        lose_keys(&server, &other);
-        let client = brief(&server).build().unwrap();
-        acquaint(&client);
-        sleep(IDLE);
-        drop(take(&client.mutex(KEY).ttl(MAX_TTL)));
-        assert_eq!(
-            client.nodes().unwrap()[0].state(),
-            NodeState::Voting,
-            "{}",
-            shown(&server)
-        );
-    }
-}
-
-#[test]
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
     let durable: fn(&Server) -> Builder = |server| {
         Redlock::builder()
@@ -232,24 +178,6 @@ fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_wi
         assert_eq!(
             client.nodes().unwrap()[0].state(),
             NodeState::Voting,
-            "{}",
-            shown(&server)
-        );
-    }
-}
-
-#[test]
-fn a_replica_is_seen_before_it_refuses_anything() {
-    for [server, other] in pairs() {
-        let client = brief(&server).build().unwrap();
-        acquaint(&client);
-        // It would take writes, and lose them.
-        ok(&server, &["CONFIG", "SET", "slave-read-only", "no"]);
-        follow(&server, &other);
-        sleep(IDLE);
-        assert_eq!(
-            causes(&failure(&client.mutex(KEY).ttl(MAX_TTL)))[0].2,
-            Cause::NotMaster,
             "{}",
             shown(&server)
         );
