@@ -58,39 +58,6 @@ fn a_guard_that_expires_lets_the_next_one_in() {
 }
 
 #[test]
-fn an_expired_guard_that_is_dropped_leaves_its_successor_alone() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let expired = take(&client.mutex("k").ttl(SHORT));
-    let guard = long_lock(&client, "k").lock().unwrap();
-    drop(expired);
-    // Asked on the same connections, behind the dropped guard's release.
-    assert!(client.mutex("k").try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-}
-
-#[test]
-fn a_lock_that_the_servers_lost_is_expired() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let guard = take(&mutex);
-    for server in &servers[..2] {
-        assert!(eventually(SOON, || value(server, "k").is_some()));
-        server.command(&["FLUSHALL"]).unwrap();
-    }
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-
-    let guard = take(&mutex);
-    assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
-    servers[0].command(&["FLUSHALL"]).unwrap();
-    assert_eq!(
-        guard.unlock().unwrap(),
-        ReleaseOutcome::Released,
-        "one of three is no quorum"
-    );
-}
-
-#[test]
 fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
@@ -141,18 +108,6 @@ fn a_dropped_guard_is_released_without_waiting() {
 }
 
 #[test]
-fn a_guard_dropped_with_its_client_is_released() {
-    let servers = Server::several(3).unwrap();
-    for _ in 0..20 {
-        let client = client(&servers);
-        let guard = take(&long_lock(&client, "k"));
-        drop(client);
-        drop(guard);
-    }
-    gone_for_good(&servers, "k");
-}
-
-#[test]
 fn a_panic_releases() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
@@ -167,20 +122,6 @@ fn a_panic_releases() {
         take(&long_lock(&client, "k")).unlock().unwrap(),
         ReleaseOutcome::Released
     );
-}
-
-#[test]
-fn a_guard_can_end_in_another_thread() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    let guard = take(&long_lock(&client, "k"));
-    thread::spawn(move || drop(guard)).join().unwrap();
-    let guard = long_lock(&client, "k").lock().unwrap();
-    let released = thread::spawn(move || guard.unlock().unwrap())
-        .join()
-        .unwrap();
-    assert_eq!(released, ReleaseOutcome::Released);
-    gone_for_good(&servers, "k");
 }
 
 #[test]

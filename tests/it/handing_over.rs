@@ -7,7 +7,6 @@ use crate::clients::{
 };
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
-use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use quorumlock::{
     ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog,
 };
@@ -113,44 +112,6 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
 }
 
 #[test]
-fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    for is_watched in [false, true] {
-        let mutex = mine.mutex(KEY).ttl(SOON / 2);
-        let mutex = if is_watched {
-            mutex.watchdog(Watchdog::new())
-        } else {
-            mutex
-        };
-        let mut guard = take(&mutex);
-        for ttl in [SOON, LONG_TTL, LONG_TTL * 3 / 2] {
-            assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
-            let lease = guard.detach().unwrap();
-            assert_eq!(lease.ttl(), ttl);
-            guard = theirs.attach(copied(lease)).unwrap();
-            assert!(
-                guard.remaining() <= ttl && guard.remaining() > ttl / 2,
-                "{:?}",
-                guard.remaining()
-            );
-        }
-        // A watchdog that extends it by more counts too.
-        let guard = mine
-            .mutex(KEY)
-            .ttl(LONG_TTL * 2)
-            .watchdog(Watchdog::new())
-            .attach(guard.detach().unwrap())
-            .unwrap();
-        assert_eq!(guard.detach().unwrap().ttl(), LONG_TTL * 2);
-        servers
-            .iter()
-            .for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
-    }
-}
-
-#[test]
 fn an_attached_lock_is_released_by_dropping_it() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
@@ -237,46 +198,6 @@ fn a_lock_goes_on_in_another_process() {
     gone_for_good(&servers, KEY);
 }
 
-#[test]
-fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    // Long enough for a busy machine.
-    let mutex = client.mutex(KEY).ttl(TTL * 3).watchdog(Watchdog::new());
-    for text in [false, true] {
-        let before = extensions(&servers);
-        let guard = take(&mutex);
-        let lost = guard.lost().unwrap();
-        assert!(eventually(SOON, || extensions(&servers) >= before + 3));
-        let lease = guard.detach().unwrap();
-        // Whatever was under way has been answered by a majority, and by others soon after.
-        thread::sleep(SLACK);
-        let sent = extensions(&servers);
-        assert_eq!(
-            lost.recv_timeout(SOON),
-            Err(RecvTimeoutError::Disconnected),
-            "a lock that is handed over is not lost"
-        );
-        thread::sleep(lease.remaining() / 2);
-        assert_eq!(
-            extensions(&servers),
-            sent,
-            "extended while no client had it"
-        );
-
-        let guard = mutex
-            .attach(if text { copied(lease) } else { lease })
-            .unwrap();
-        assert_eq!(
-            guard.lost().unwrap().recv_timeout(TTL * 6),
-            Err(RecvTimeoutError::Timeout)
-        );
-        assert!(!guard.remaining().is_zero());
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        gone_for_good(&servers, KEY);
-    }
-}
-
 /// Nodes that go by a shorter time than their replies are relied on for would let another client
 /// have the lock.
 #[test]
@@ -298,34 +219,6 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
             .all(|server| left(server, KEY).unwrap() > LONG_TTL / 2)
     );
     assert!(guard.remaining() > LONG_TTL / 2);
-}
-
-#[test]
-fn a_loss_is_reported_after_a_lock_was_attached() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    for is_watched in [false, true] {
-        let guard = take(&mine.mutex(KEY).ttl(TTL * 2));
-        assert!(eventually(SOON, || is_everywhere(&servers)));
-        let lease = guard.detach().unwrap();
-        let mutex = mine.mutex(KEY).ttl(LONG_TTL);
-        let mutex = if is_watched {
-            mutex.watchdog(Watchdog::new().max_extensions(0))
-        } else {
-            mutex
-        };
-        let guard = mutex.attach(lease).unwrap();
-        let lost = guard.lost().unwrap();
-        assert_eq!(
-            lost.try_recv(),
-            Err(TryRecvError::Empty),
-            "the margin of so long a lock is longer than what is left"
-        );
-        assert_eq!(lost.recv_timeout(SOON), Ok(()));
-        assert!(guard.remaining() < TTL, "{:?}", guard.remaining());
-        drop(guard);
-        gone_for_good(&servers, KEY);
-    }
 }
 
 #[test]
@@ -354,60 +247,6 @@ fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
 #[track_caller]
 pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
     mutex.lock_timeout(SOON).unwrap().unwrap()
-}
-
-#[test]
-fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let text = take_everywhere(&mine, &servers)
-        .detach()
-        .unwrap()
-        .into_text();
-    for first in [&mine, &theirs] {
-        let second = client(&servers);
-        let [first, second] = [first, &second].map(|client| {
-            client
-                .attach(text.expose().parse::<Lease>().unwrap())
-                .unwrap()
-        });
-        if value(&servers[0], KEY).is_some() {
-            assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
-        }
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, KEY).is_none())));
-        assert_eq!(second.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-        assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Expired);
-    }
-    gone_for_good(&servers, KEY);
-}
-
-#[test]
-fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    for client in [&mine, &theirs] {
-        let guard = take_everywhere(&mine, &servers);
-        let waiting = thread::spawn({
-            let mutex = long_lock(&mine, KEY);
-            move || mutex.lock_timeout(SOON).unwrap().map(MutexGuard::unlock)
-        });
-        thread::sleep(SLACK);
-        let lease = guard.detach().unwrap();
-        thread::sleep(SLACK);
-        assert!(!waiting.is_finished());
-        assert_eq!(
-            client.attach(lease).unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-        assert_eq!(
-            waiting.join().unwrap().unwrap().unwrap(),
-            ReleaseOutcome::Released
-        );
-    }
 }
 
 /// A node of the lock is down when it is attached and released, by a client that never spoke to it,

@@ -7,7 +7,7 @@
 use crate::clients::{SLACK, SOON, TRIES, client, short_timeout_client_of, take, value};
 use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{ErrorKind, MutexGuard, ReleaseOutcome, Watchdog};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -155,26 +155,6 @@ fn without_a_watchdog_the_loss_is_reported_at_the_end() {
     let guard = take(&client.mutex(KEY).ttl(TTL));
     thread::sleep(TTL);
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
-}
-
-#[test]
-fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
-    let servers = Server::several(3).unwrap();
-    let client: Redlock = client(&servers);
-    let guard = take(&client.mutex(KEY).ttl(TTL));
-    let lost = guard.lost().unwrap();
-    assert_eq!(guard.extend(TTL * 3).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(
-        lost.recv_timeout(TTL * 3 / 2),
-        Err(RecvTimeoutError::Timeout)
-    );
-    assert!(!guard.remaining().is_zero());
-    assert_eq!(lost.recv_timeout(SOON), Ok(()));
-    assert_eq!(
-        guard.remaining(),
-        Duration::ZERO,
-        "only the call extends it"
-    );
 }
 
 #[test]

@@ -265,29 +265,6 @@ fn a_permit_is_a_guard() {
 }
 
 #[test]
-fn a_permit_whose_lease_has_ended_is_another_threads_though_it_is_not_dropped() {
-    let servers = Server::several(3).unwrap();
-    let short = client(&servers)
-        .semaphore(NAME, 1)
-        .ttl(Duration::from_millis(200));
-    let stale = short.lock().unwrap();
-    let fresh = short
-        .clone()
-        .ttl(LONG_TTL)
-        .lock_timeout(SOON)
-        .unwrap()
-        .unwrap();
-    assert!(stale.remaining().is_zero() && !fresh.remaining().is_zero());
-    drop(stale);
-    assert!(
-        short.try_lock().unwrap().is_none(),
-        "the stale one has given nothing back"
-    );
-    drop(fresh);
-    drop(take(&short));
-}
-
-#[test]
 fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);

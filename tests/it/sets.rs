@@ -215,22 +215,6 @@ fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
 }
 
 #[test]
-fn a_node_that_has_lost_one_key_gets_it_again() {
-    let servers = Server::several(3).unwrap();
-    let guard = take(&set(&client(&servers), &["a", "b"]));
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "b").is_some())));
-    servers[0].command(&["DEL", "b"]).unwrap();
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert!(eventually(SOON, || value(&servers[0], "b") == value(&servers[1], "b")));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    ["a", "b"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
-}
-
-#[test]
 fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
     let servers = Server::several(3).unwrap();
     let ttl = Duration::from_secs(3);

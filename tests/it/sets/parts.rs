@@ -1,5 +1,4 @@
-//! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other
-//! libraries.
+//! Attempts of which nodes do a part: keys that are held on some nodes, other libraries.
 
 use super::{set, take};
 use crate::clients::{
@@ -7,11 +6,10 @@ use crate::clients::{
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use crate::support::versions::threes;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
 use std::thread;
 use std::time::Duration;
 
@@ -122,47 +120,6 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         KEYS.iter().for_each(|key| gone_for_good(&servers, key));
     }
-}
-
-/// The connections of a majority break at every place of the batch, and of what goes before it.
-#[test]
-fn a_batch_that_is_cut_anywhere_leaves_nothing() {
-    let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers
-        .iter()
-        .map(|server| Proxy::before(server.port()))
-        .collect();
-    let timeout = Duration::from_millis(500);
-    let client = Redlock::builder()
-        .nodes(proxies.iter().map(Proxy::url))
-        .node_timeout(timeout)
-        .build()
-        .unwrap();
-    let mutex = set(&client, &KEYS);
-    let connected = || {
-        client
-            .connect(SOON)
-            .is_ok_and(|nodes| nodes.iter().all(|node| node.is_connected()))
-    };
-    let mut lost = 0;
-    for bytes in (0..400).step_by(23) {
-        assert!(eventually(SOON, connected));
-        proxies[..2]
-            .iter()
-            .for_each(|proxy| proxy.cut_after(Direction::ToServer, bytes));
-        match mutex.try_lock() {
-            Ok(guard) => drop(guard.unwrap()),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Unavailable);
-                lost += 1;
-            }
-        }
-        client.flush_releases(SOON).unwrap();
-        for server in &servers {
-            assert!(server.keys().unwrap().is_empty(), "cut after {bytes} bytes");
-        }
-    }
-    assert!(lost > 5, "{lost} attempts were cut");
 }
 
 /// What node-redlock sends for several resources: one script that sets all of them unless one

@@ -1,52 +1,17 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock, value};
+use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for a thread to have begun to wait.
 const ARRIVAL: Duration = Duration::from_millis(150);
-
-#[test]
-fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
-    thread::scope(|threads| {
-        let waiting = threads.spawn(|| {
-            set(&mine, &["a", "b", "c", "d"])
-                .lock_timeout(SOON * 3)
-                .unwrap()
-                .unwrap()
-        });
-        thread::sleep(ARRIVAL);
-        for guard in held {
-            assert!(!waiting.is_finished());
-            // An attempt that was held up may be under way; one that is left would last for its
-            // lease.
-            let is_free =
-                |server: &Server| ["a", "d"].iter().all(|key| value(server, key).is_none());
-            assert!(eventually(SOON, || servers.iter().all(is_free)));
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-            thread::sleep(ARRIVAL);
-        }
-        assert_eq!(
-            waiting.join().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
-    });
-    ["a", "b", "c", "d"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
-}
 
 #[test]
 fn a_set_waits_where_a_node_has_no_scripts() {
@@ -90,48 +55,6 @@ fn a_set_waits_where_a_node_has_no_scripts() {
         take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(),
         ReleaseOutcome::Released
     );
-}
-
-#[test]
-fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&set(&theirs, &["b", "c"]));
-    let mutex = set(&mine, &["a", "b"]);
-    let start = Instant::now();
-    assert!(mutex.lock_timeout(ARRIVAL).unwrap().is_none() && start.elapsed() >= ARRIVAL);
-    assert!(
-        mutex
-            .lock_with(&Wait::deadline(Instant::now() + ARRIVAL))
-            .unwrap()
-            .is_none()
-    );
-    let cancel = CancelHandle::new();
-    thread::scope(|threads| {
-        let waits =
-            [Wait::unlimited(), Wait::timeout(SOON * 10)].map(|wait| wait.cancelled_by(&cancel));
-        let waiting = waits
-            .map(|wait| threads.spawn(|| mutex.clone().lock_with(&{ wait }).unwrap_err().kind()));
-        thread::sleep(ARRIVAL);
-        cancel.cancel();
-        assert!(
-            waiting
-                .into_iter()
-                .all(|waiting| waiting.join().unwrap() == ErrorKind::Cancelled)
-        );
-    });
-    assert_eq!(
-        mutex
-            .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Cancelled
-    );
-    drop(held);
-    ["a", "b", "c"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]
@@ -237,52 +160,4 @@ fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
         "{error}"
     );
     gone_for_good(&servers, "a");
-}
-
-/// Sets in all orders, and single locks, from two clients: none overlap, and all come to an end.
-#[test]
-fn sets_in_opposite_orders_and_single_locks_do_not_deadlock() {
-    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-    const ROUNDS: usize = 40;
-    let servers = Server::several(3).unwrap();
-    let clients: Vec<Redlock> = (0..2).map(|_| client(&servers)).collect();
-    let in_use: [AtomicBool; 4] = Default::default();
-    let rounds = AtomicUsize::new(0);
-    let wanted: [&[usize]; 8] = [
-        &[0, 1],
-        &[1, 0],
-        &[2, 1],
-        &[3, 2, 0],
-        &[0, 3],
-        &[1],
-        &[2],
-        &[0, 1, 2, 3],
-    ];
-    thread::scope(|threads| {
-        for (number, wanted) in wanted.into_iter().enumerate() {
-            let client = &clients[number % 2];
-            let in_use = &in_use;
-            let rounds = &rounds;
-            threads.spawn(move || {
-                let names: Vec<&str> = wanted.iter().map(|&index| NAMES[index]).collect();
-                for _ in 0..ROUNDS {
-                    let guard = set(client, &names).lock_timeout(SOON * 3).unwrap().unwrap();
-                    assert!(
-                        wanted
-                            .iter()
-                            .all(|&index| !in_use[index].swap(true, Ordering::SeqCst)),
-                        "{names:?}"
-                    );
-                    thread::yield_now();
-                    wanted
-                        .iter()
-                        .for_each(|&index| in_use[index].store(false, Ordering::SeqCst));
-                    drop(guard);
-                    rounds.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    assert_eq!(rounds.into_inner(), ROUNDS * 8);
-    NAMES.iter().for_each(|key| gone_for_good(&servers, key));
 }

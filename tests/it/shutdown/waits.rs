@@ -96,36 +96,6 @@ fn for_a_permit() {
     has_entries(&servers, "s", 0);
 }
 
-#[test]
-fn for_a_set() {
-    let servers = Server::several(3).unwrap();
-    let [mine, theirs] = [0, 1].map(|_| client(&servers));
-    let _b = take(&long_lock(&theirs, "b"));
-    are_ended(&mine.mutex_set(["a", "b"]).ttl(LONG_TTL), &mine, &[]);
-    has_entries(&servers, "b", 0);
-    gone_for_good(&servers, "a");
-    let mine = client(&servers);
-    let a = take(&long_lock(&mine, "a"));
-    are_ended(&mine.mutex_set(["a", "b"]).ttl(LONG_TTL), &mine, &["a"]);
-    drop(a);
-    complete(&mine);
-}
-
-#[test]
-fn for_a_read_write_lock() {
-    let servers = Server::several(3).unwrap();
-    let [mine, theirs] = [0, 1].map(|_| client(&servers));
-    let writer = take(&theirs.write_mutex("k").ttl(LONG_TTL));
-    are_ended(&mine.read_mutex("k").ttl(LONG_TTL), &mine, &[]);
-    drop(writer);
-    let mine = client(&servers);
-    let reader = take(&mine.read_mutex("k").ttl(LONG_TTL));
-    are_ended(&mine.write_mutex("k").ttl(LONG_TTL), &mine, &["k"]);
-    drop(reader);
-    complete(&mine);
-    has_entries(&servers, "quorumlock-rw:k", 0);
-}
-
 /// A reader that wants to share the lease of another thread waits for that one's extension.
 #[test]
 fn for_a_lease_to_read_that_another_thread_extends() {
