@@ -13,11 +13,11 @@ mod nodes;
 use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUpReason, LossReason};
-use quorumlock::{Builder, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::event::{Event, GaveUpReason};
+use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(1);
@@ -136,107 +136,10 @@ fn everywhere(servers: &[Server], key: &str) {
         .all(|server| value(server, key).is_some())));
 }
 
-/// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more
-/// than one attempt.
-fn brief(client: &Redlock, key: &str) -> MutexGuard {
-    client
-        .mutex(key)
-        .ttl(TTL / 5)
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("the lock is free")
-}
-
 fn delete(servers: &[Server], key: &str) {
     for server in servers {
         server.command(&["DEL", key]).unwrap();
     }
-}
-
-#[test]
-fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
-    let start = Instant::now();
-    let guard = take(&client.mutex(KEY).ttl(TTL));
-    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(
-        recorder.words(),
-        [
-            "acquired k",
-            "extended k by hand",
-            "released k Released unlocked"
-        ]
-    );
-    for event in recorder.events() {
-        match event {
-            Event::Acquired {
-                name,
-                waited,
-                attempts,
-                ..
-            } => {
-                assert_eq!((&*name, attempts), (KEY, 1));
-                assert!(!waited.is_zero() && waited <= start.elapsed(), "{waited:?}");
-            }
-            Event::Extended { ttl, .. } => assert_eq!(ttl, LONG_TTL),
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let mine = observed(&servers, &recorder);
-    let theirs = client(&servers);
-    let guard = take(&long_lock(&theirs, KEY));
-    everywhere(&servers, KEY);
-    assert!(mine.mutex(KEY).try_lock().unwrap().is_none());
-    assert_eq!(recorder.words(), ["attempt lost k", "gave up k Held"]);
-    recorder.forget();
-    let held_for = Duration::from_millis(100);
-    let taken = thread::scope(|scope| {
-        let waiting = scope.spawn(|| mine.mutex(KEY).lock_timeout(SOON).unwrap());
-        thread::sleep(held_for);
-        drop(guard);
-        waiting.join().unwrap()
-    });
-    assert_eq!(recorder.count("waiting k"), 1);
-    let of_attempts =
-        |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting { .. });
-    let events: Vec<Event> = recorder.events().into_iter().filter(of_attempts).collect();
-    let Some((
-        Event::Acquired {
-            attempts, waited, ..
-        },
-        lost,
-    )) = events.split_last()
-    else {
-        panic!("{events:?}")
-    };
-    for (number, event) in (1..).zip(lost) {
-        let Event::AttemptLost {
-            name,
-            attempt,
-            granted,
-            refused,
-            causes,
-            ..
-        } = event
-        else {
-            panic!("{event:?}")
-        };
-        assert_eq!((&**name, *attempt), (KEY, number));
-        // A holder is no fault. The last attempts may have met the release.
-        assert!(causes.is_empty() && granted + refused >= 2, "{event:?}");
-    }
-    assert_eq!(*attempts as usize, lost.len() + 1);
-    assert!(*waited > held_for / 2, "{waited:?}");
-    drop(taken);
 }
 
 #[test]
@@ -315,102 +218,6 @@ fn automatic_extensions_and_repairs_are_reported() {
         recorder.count("extended") <= extensions,
         "more extensions were reported than made"
     );
-}
-
-/// However a lock is lost, and however its guard learns of it and ends: the loss is reported once,
-/// before the release or without it.
-#[test]
-fn a_loss_is_reported_once_with_its_reason() {
-    type Case = (
-        &'static str,
-        LossReason,
-        fn(&Redlock, &[Server]) -> MutexGuard,
-    );
-    let cases: [Case; 3] = [
-        (
-            "it runs out, and is extended too late, twice, and then asked for the channel",
-            LossReason::LeaseEnded,
-            |client, _| {
-                let guard = brief(client, KEY);
-                thread::sleep(TTL / 3);
-                for _ in 0..2 {
-                    assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
-                }
-                guard.lost().unwrap().recv_timeout(SOON).unwrap();
-                guard
-            },
-        ),
-        (
-            "its keys are deleted, and it is extended",
-            LossReason::KeyGone,
-            |client, servers| {
-                let guard = take(&long_lock(client, KEY));
-                everywhere(servers, KEY);
-                delete(servers, KEY);
-                for _ in 0..2 {
-                    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-                }
-                guard.lost().unwrap().recv_timeout(SOON).unwrap();
-                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-                guard
-            },
-        ),
-        (
-            "its keys are deleted, and a watchdog finds out",
-            LossReason::KeyGone,
-            |client, servers| {
-                let guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
-                everywhere(servers, KEY);
-                delete(servers, KEY);
-                guard.lost().unwrap().recv_timeout(SOON).unwrap();
-                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-                guard
-            },
-        ),
-    ];
-    for (story, reason, tell) in cases {
-        for is_dropped in [true, false] {
-            let servers = Server::several(3).unwrap();
-            let recorder = Recorder::new();
-            let client = observed(&servers, &recorder);
-            let guard = tell(&client, &servers);
-            if is_dropped {
-                drop(guard);
-            } else {
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{story}");
-            }
-            let end = if is_dropped { "dropped" } else { "unlocked" };
-            let told = || {
-                let _ = client.mutex("another").try_lock().unwrap();
-                recorder.count(&format!("released k Expired {end}")) == 1
-                    && recorder.count("lost k") == 1
-            };
-            assert!(
-                eventually(SOON, told),
-                "{story}, {end}: {:?}",
-                recorder.words()
-            );
-            thread::sleep(TTL / 5);
-            assert_eq!(
-                recorder.count("lost k"),
-                1,
-                "{story}, {end}: {:?}",
-                recorder.words()
-            );
-            assert_eq!(
-                recorder.count("released k"),
-                1,
-                "{story}, {end}: {:?}",
-                recorder.words()
-            );
-            assert_eq!(
-                recorder.count(&format!("lost k {reason:?}")),
-                1,
-                "{story}, {end}: {:?}",
-                recorder.words()
-            );
-        }
-    }
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! What callbacks may do: use the client, panic, drop its last handle.
 
-use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
+use super::{KEY, Recorder, TTL, delete, everywhere, observed, observed_by, words};
 use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::{Builder, ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
@@ -84,27 +83,6 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     ] {
         assert!(recorder.count(kind) > 0, "{kind} was not reported");
     }
-}
-
-#[test]
-fn a_panic_in_every_callback_changes_nothing() {
-    let mut servers = Server::several(3).unwrap();
-    let recorder = Recorder::acting(|event| panic!("on purpose: {}", words(event)));
-    let client = unprotected(&servers, &recorder);
-    everything(&mut servers, &client, &recorder);
-    // A guard that another panic drops, which is not made a worse one.
-    let guard = brief(&client, "short");
-    thread::sleep(TTL / 3);
-    let outcome = catch_unwind(AssertUnwindSafe(move || {
-        let _guard = guard;
-        panic!("in the critical section");
-    }));
-    let panic = outcome.unwrap_err();
-    assert_eq!(
-        panic.downcast_ref::<&str>(),
-        Some(&"in the critical section")
-    );
-    assert_eq!(recorder.count("lost short LeaseEnded"), 1);
 }
 
 #[test]

@@ -92,7 +92,6 @@ fn variables(text: &str) -> impl Iterator<Item = &str> {
 
 fn variable(word: &str) -> Option<&str> {
     let kinds = [
-        "BOOKS_",
         "FAIR_",
         "FENCE_",
         "FUZZ_",
