@@ -10,12 +10,9 @@ use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use crossbeam_channel::bounded;
 use quorumlock::ServerError;
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock};
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -122,60 +119,6 @@ fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
 }
 
 #[test]
-fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle() {
-    let servers = Server::several(3).unwrap();
-    let proxies = far(&servers);
-    let client = far_client(&proxies);
-    let guards = many(&client, 1000);
-    // The sockets take few of them.
-    proxies
-        .iter()
-        .for_each(|proxy| proxy.stall(Direction::ToServer));
-    drop(guards);
-    proxies
-        .iter()
-        .for_each(|proxy| proxy.flow(Direction::ToServer));
-    assert!(
-        eventually(SOON, || key_counts(&servers) == [0; 3]),
-        "{:?} keys stay",
-        key_counts(&servers)
-    );
-}
-
-#[test]
-fn a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle() {
-    alone(
-        "client_exit::a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle",
-        || {
-            let is_down = Arc::new(AtomicBool::new(false));
-            let fake = Fake::closing_while(&is_down);
-            let client = client_of([fake.url()]);
-            let released = |key: &str| {
-                let is_release = |c: &&Vec<String>| {
-                    c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key)
-                };
-                fake.commands().iter().filter(is_release).count()
-            };
-            let guard = take(&long_lock(&client, "k"));
-            let short = take(&client.mutex("short").ttl(Duration::from_secs(1)));
-            is_down.store(true, Ordering::SeqCst);
-            assert!(guard.unlock().is_err());
-            drop(short);
-            thread::sleep(Duration::from_millis(1500));
-            let long = released("k");
-            let short = released("short");
-            is_down.store(false, Ordering::SeqCst);
-            assert!(
-                eventually(SOON, || released("k") > long),
-                "nothing goes out without a call"
-            );
-            assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
-            assert_eq!(released("short"), short, "its key has ended");
-        },
-    );
-}
-
-#[test]
 fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
     alone(
         "client_exit::a_program_that_ends_with_releases_on_their_way_leaves_no_key",
@@ -211,41 +154,6 @@ fn the_last_handle_waits_for_answers_that_still_come() {
     drop(guards);
     thread::sleep(FAR);
     assert_eq!(key_counts(&servers), [0; 3]);
-}
-
-/// The releases of a slow node are behind other requests: the answers to those count as well.
-#[test]
-fn the_last_handle_waits_while_a_node_answers_whatever_it_was_asked_before() {
-    let servers = Server::several(2).unwrap();
-    let is_gone = Arc::new(AtomicBool::new(false));
-    let gone = Arc::clone(&is_gone);
-    let (released, releases) = bounded(1);
-    let slow = Fake::on_command(move |command| {
-        if matches!(command[0].as_str(), "SET" | "EVAL" | "EVALSHA") {
-            thread::sleep(Duration::from_millis(300));
-        }
-        if command.iter().any(|word| word == "release") {
-            _ = released.try_send(gone.load(Ordering::SeqCst));
-        }
-        vec![Act::Say(healthy(command))]
-    });
-    let builder = builder(&servers)
-        .node(slow.url())
-        .node_timeout(Duration::from_millis(500));
-    let client = builder.release_notifications(false).build().unwrap();
-    client.connect(SOON).unwrap();
-    let guard = take(&long_lock(&client, "k"));
-    for other in ["a", "b"] {
-        drop(take(&long_lock(&client, other)).detach().unwrap());
-    }
-    drop(guard);
-    drop(client);
-    is_gone.store(true, Ordering::SeqCst);
-    assert_eq!(
-        releases.recv_timeout(SOON),
-        Ok(false),
-        "the client has gone before the node has run the release"
-    );
 }
 
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a

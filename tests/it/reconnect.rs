@@ -2,45 +2,17 @@
 //! attempt.
 
 use crate::clients::{
-    SOON, address_of, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take,
-    value,
+    SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, ReleaseOutcome, RestartPolicy};
-use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
-
-#[test]
-fn a_restarted_node_is_used_again() {
-    let mut servers = Server::several(5).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let pair = || assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-    pair();
-    servers[4].kill();
-    for _ in 0..20 {
-        pair();
-    }
-    servers[4].restart().unwrap();
-    let back = || {
-        let guard = take(&mutex);
-        let there = eventually(Duration::from_millis(20), || {
-            value(&servers[4], "k").is_some()
-        });
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-        there
-    };
-    assert!(
-        eventually(SOON, back),
-        "the restarted node never got the key"
-    );
-}
 
 #[test]
 fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
@@ -164,41 +136,6 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
         let released = || servers.iter().all(|server| value(server, "k").is_none());
         assert!(eventually(SOON, released), "closed {idle:?} ago");
     }
-}
-
-#[test]
-fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
-    let nodes = [0; 3].map(|_| EmbeddedNode::start().unwrap());
-    let proxies = nodes
-        .each_ref()
-        .map(|node| Proxy::before(address_of(node).parse::<SocketAddr>().unwrap().port()));
-    let client = client_of(proxies.each_ref().map(Proxy::url));
-    let guards = ["a", "b", "c"].map(|key| take(&long_lock(&client, key)));
-    assert!(eventually(SOON, || nodes
-        .iter()
-        .all(|node| node.keys().len() == 3)));
-    let [a, b, c] = guards;
-
-    proxies[2].stall(Direction::ToServer);
-    assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
-    proxies[2].reset_all();
-    proxies[2].flow(Direction::ToServer);
-    // The next call finds the connection broken, and may not open another one at once.
-    thread::sleep(JUST_NOW);
-    assert_eq!(b.unlock().unwrap(), ReleaseOutcome::Released);
-    thread::sleep(LONG_AGO);
-    assert_eq!(c.unlock().unwrap(), ReleaseOutcome::Released);
-    let released = || {
-        drop(long_lock(&client, "another").try_lock());
-        ["a", "b", "c"]
-            .iter()
-            .all(|key| nodes[2].value(key).is_none())
-    };
-    assert!(
-        eventually(SOON, released),
-        "left behind: {:?}",
-        nodes[2].keys()
-    );
 }
 
 #[test]

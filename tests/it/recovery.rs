@@ -116,31 +116,6 @@ fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
 }
 
 #[test]
-fn a_release_that_a_loading_node_could_not_do_is_done_later() {
-    let fake = Fake::scripted(|connection, event| match (connection, event) {
-        (_, Event::Connected) => Vec::new(),
-        (0, Event::Received(command)) if command[0].starts_with("EVAL") => vec![Act::Close],
-        (1, Event::Received(_)) => vec![say("-LOADING Redis is loading the dataset in memory\r\n")],
-        (_, Event::Received(command)) => vec![Act::Say(healthy(command))],
-    });
-    let client = client_of([fake.url()]);
-    drop(take(&long_lock(&client, "k")));
-    let asked = || {
-        drop(long_lock(&client, "another").try_lock());
-        fake.connections() > 2
-    };
-    assert!(eventually(SOON, asked));
-    thread::sleep(Duration::from_millis(100));
-    let commands = fake.commands();
-    let pending = commands
-        .iter()
-        .skip_while(|command| command[0] != "EVAL")
-        .filter(|c| c.contains(&"k".to_owned()))
-        .count();
-    assert!(pending > 2, "{commands:?}");
-}
-
-#[test]
 fn a_node_that_takes_part_in_nothing_but_releases_is_asked_less_and_less_often() {
     for acts in [
         vec![Act::Close],

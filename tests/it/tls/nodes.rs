@@ -112,7 +112,7 @@ fn hung_killed_and_late_ones() {
         "late_replies::",
         "late_sets::",
         "recovery::",
-        "reconnect::a_restarted_node_is_used_again",
+        "watchdog::restarts::a_node_that_comes_back_empty",
         "reconnect::connections_closed_just_now",
     ]);
 }
