@@ -10,15 +10,13 @@ mod storms;
 
 use crate::clients::{SOON, Seen, builder, calls, client, failure, long_lock, take};
 use crate::support::process::{alone, eventually};
-use crate::support::queues::{
-    Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays,
-};
+use crate::support::queues::{Stranger, count, entries, forge, has_channels, no_entry_stays};
 use crate::support::server::Server;
 use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::{Any, Kind};
-use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Redlock, Wait};
+use quorumlock::{Cause, ErrorKind, Mutex, MutexGuard, Redlock};
 use std::sync::Mutex as Guarded;
 use std::thread;
 use std::time::Duration;
@@ -69,25 +67,6 @@ fn order_of<K: Kind + Send + Sync>(
         release();
     });
     order.into_inner().unwrap()
-}
-
-#[test]
-fn programs_are_served_in_the_order_in_which_they_came() {
-    for nodes in 1..=5 {
-        let servers = Server::several(nodes).unwrap();
-        let clients: Vec<Redlock> = (0..6)
-            .map(|_| builder(&servers).place_lease(SOON).build().unwrap())
-            .collect();
-        // A plain client counts like any other that holds the lock.
-        let held = take(&long_lock(&client(&servers), "k"));
-        let all: Vec<&Server> = servers.iter().collect();
-        assert_eq!(
-            order(&clients, &all, || drop(held.unlock())),
-            [0, 1, 2, 3, 4, 5],
-            "{nodes} nodes"
-        );
-        no_entry_stays(&servers);
-    }
 }
 
 /// One that is not fair has a ticket as well, once it was refused.
@@ -399,42 +378,6 @@ fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
     has_channels(&servers, 0);
     assert!(fair(&client).lock_timeout(SOON).unwrap().is_some());
     no_entry_stays(&servers);
-}
-
-#[test]
-fn waits_that_end_without_the_lock_leave_no_entry() {
-    for is_fenced in [false, true] {
-        let servers = Server::several(3).unwrap();
-        let [mine, theirs] = [client(&servers), client(&servers)];
-        let lock = |client: &Redlock| {
-            if is_fenced {
-                fair(client).fenced().erase()
-            } else {
-                fair(client).erase()
-            }
-        };
-        let key = if is_fenced { FENCED_KEY } else { "k" };
-        let held = take(&lock(&theirs));
-        let cancel = CancelHandle::new();
-        thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| lock(&mine).lock_with(&Wait::unlimited().cancelled_by(&cancel)));
-            has_entries(&servers, key, 1);
-            cancel.cancel();
-            assert_eq!(
-                waiting.join().unwrap().unwrap_err().kind(),
-                ErrorKind::Cancelled
-            );
-        });
-        no_entry_stays(&servers);
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| lock(&mine).lock_timeout(Duration::from_millis(500)));
-            has_entries(&servers, key, 1);
-            assert!(waiting.join().unwrap().unwrap().is_none());
-        });
-        no_entry_stays(&servers);
-        drop(held);
-    }
 }
 
 fn position(event: &Event) -> Option<Option<u32>> {

@@ -7,7 +7,7 @@ use crate::support::fake::{Act, Fake, healthy};
 use crate::support::process::{alone, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use quorumlock::{Builder, Mutex, Redlock};
+use quorumlock::{Builder, Redlock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -242,65 +242,4 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
         proxy.flow(Direction::ToClient);
         // Then it has its turn.
     });
-}
-
-/// A lock that nothing else uses, for as long as a test lasts.
-#[test]
-fn a_holder_that_dies_is_followed_when_its_lock_ends() {
-    let servers = Server::several(3).unwrap();
-    let short =
-        |client: &Redlock| -> Mutex { client.mutex("k").ttl(Duration::from_secs(1)).fair() };
-    in_time(Duration::from_millis(1300), || {
-        let held = take(&short(&client(&servers)));
-        let begun = Instant::now();
-        // Detached, it is never released.
-        drop(held.detach().unwrap());
-        let guard = short(&client(&servers)).lock().unwrap();
-        drop(guard.unlock());
-        begun.elapsed()
-    });
-    no_entry_stays(&servers);
-}
-
-/// Each reply is older than what lets others challenge it.
-#[test]
-fn a_call_that_is_far_from_its_nodes_has_its_turn() {
-    for fenced in [false, true] {
-        let servers = Server::several(3).unwrap();
-        let proxies: Vec<Proxy> = servers
-            .iter()
-            .map(|server| Proxy::before(server.port()))
-            .collect();
-        proxies
-            .iter()
-            .for_each(|proxy| proxy.delay(Duration::from_millis(300)));
-        let lock = |client: &Redlock| {
-            if fenced {
-                fair(client).fenced().erase()
-            } else {
-                fair(client).erase()
-            }
-        };
-        let millis = Duration::from_millis;
-        let far = Redlock::builder()
-            .nodes(proxies.iter().map(Proxy::url))
-            .max_ttl(LONG_TTL * 2)
-            .node_timeout(SOON);
-        let far = far
-            .retry_delay(millis(1), millis(25))
-            .place_lease(millis(100))
-            .build()
-            .unwrap();
-        let held = take(&lock(&client(&servers)));
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());
-            assert!(
-                eventually(SOON, || servers.iter().any(|server| places(server) == 1)),
-                "it has no entry"
-            );
-            thread::sleep(millis(500));
-            drop(held.unlock());
-            assert!(waiting.join().unwrap().is_some(), "fenced: {fenced}");
-        });
-    }
 }

@@ -1,28 +1,18 @@
 //! Fair locks that are fenced as well: what is not as with others.
 
-use super::faults::in_time;
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
-use crate::clients::{SOON, builder, long_lock, ok, take};
+use crate::clients::{SOON, long_lock, ok, take};
 use crate::support::capable::has_users;
 use crate::support::queues::has_entries;
 use crate::support::server::{Answer, Server};
 use quorumlock::protocol::kinds;
-use quorumlock::{FencedGuard, FencedMutex, FencingToken, Redlock, ReleaseOutcome};
+use quorumlock::{FencedMutex, Redlock, ReleaseOutcome};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn fair(client: &Redlock) -> FencedMutex {
     long_lock(client, "k").fenced().fair()
-}
-
-fn token(guard: &FencedGuard) -> FencingToken {
-    guard.fence()
-}
-
-#[track_caller]
-fn grow(fences: &[FencingToken]) {
-    assert!(fences.windows(2).all(|two| two[0] < two[1]), "{fences:?}");
 }
 
 /// It asks unasked after more time than this takes.
@@ -64,39 +54,6 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
         assert!(took < SOON, "{words:?}: after {took:?}");
         no_entry_stays(&servers);
     }
-}
-
-/// The key outlives the lock, so how long it lives is not how long it is held.
-#[test]
-fn a_holder_that_dies_is_followed_when_its_lock_ends() {
-    let servers = Server::several(3).unwrap();
-    let short = |client: &Redlock| -> FencedMutex {
-        client
-            .mutex("k")
-            .ttl(Duration::from_secs(1))
-            .fenced()
-            .fair()
-    };
-    let patient = || builder(&servers).place_lease(SOON * 3).build().unwrap();
-    in_time(Duration::from_millis(1300), || {
-        let begun = Instant::now();
-        let held = take(&short(&patient()));
-        let first = token(&held);
-        // Detached, it is never released.
-        drop(held.detach().unwrap());
-        let guard = short(&patient())
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("it is free");
-        assert!(
-            begun.elapsed() >= Duration::from_millis(950),
-            "it is held until then"
-        );
-        grow(&[first, token(&guard)]);
-        drop(guard.unlock());
-        begun.elapsed()
-    });
-    no_entry_stays(&servers);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
-use super::{AT_ONCE, KEY, can_read, can_write, entries, is_marked, long, read};
+use super::{KEY, can_read, can_write, entries, is_marked, long, read};
 use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
@@ -11,7 +11,7 @@ use quorumlock::{ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard,
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than a lease is shared without asking the nodes.
 const MOMENT: Duration = Duration::from_millis(30);
@@ -152,36 +152,6 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
 }
 
 #[test]
-fn a_program_does_not_keep_a_writer_out_by_threads_that_come_and_go() {
-    let servers = Server::several(3).unwrap();
-    let [reader, writer] = [client(&servers), client(&servers)].map(|client| long(&client));
-    let is_over = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while is_over.load(Ordering::Relaxed) == 0 {
-                    let guard = reader.read.lock_timeout(SOON).unwrap();
-                    thread::sleep(Duration::from_millis(3));
-                    drop(guard);
-                }
-            });
-        }
-        assert!(eventually(SOON, || entries(&servers[0]) == ('r', 1)));
-        for _ in 0..5 {
-            let begun = Instant::now();
-            let guard = writer
-                .write
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("it gets its turn");
-            assert!(begun.elapsed() < AT_ONCE * 3, "{:?}", begun.elapsed());
-            drop(guard);
-        }
-        is_over.store(1, Ordering::Relaxed);
-    });
-}
-
-#[test]
 fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
     let servers = Server::several(3).unwrap();
     let [reader, writer] = [client(&servers), client(&servers)].map(|client| long(&client));
@@ -268,26 +238,6 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
         .unwrap();
     thread::sleep(Duration::from_millis(500));
     assert!(downgraded.remaining() > LONG_TTL / 2 && watched.remaining() > LONG_TTL / 2);
-}
-
-#[test]
-fn threads_without_time_to_wait_have_one_entry_too() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long(&client(&servers));
-    let guards = [(); 4].map(|()| {
-        thread::sleep(MOMENT);
-        mutex
-            .read
-            .lock_timeout(Duration::ZERO)
-            .unwrap()
-            .expect("no writer has it")
-    });
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 1
-    ))));
-    drop(guards);
 }
 
 /// As on any lock, a watchdog extends for as long as it allows from when its own thread has locked.

@@ -12,7 +12,6 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -104,15 +103,6 @@ impl Fake {
         Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
     }
 
-    /// Replies that another client holds each lock, after this delay, and answers everything else
-    /// well and at once.
-    pub(crate) fn refusing(delay: Duration) -> Fake {
-        Fake::on_command(move |command| match refusal(command) {
-            Some(refusal) => vec![Act::Wait(delay), Act::Say(refusal)],
-            None => vec![Act::Say(healthy(command))],
-        })
-    }
-
     /// Accepts and never sends anything.
     pub(crate) fn silent() -> Fake {
         Fake::on_command(|_| Vec::new())
@@ -123,16 +113,6 @@ impl Fake {
         Fake::scripted(|_, event| match event {
             Event::Connected => vec![Act::Close],
             Event::Received(_) => Vec::new(),
-        })
-    }
-
-    /// Well-behaved, but closes every connection while the flag is set.
-    pub(crate) fn closing_while(is_down: &Arc<AtomicBool>) -> Fake {
-        let is_down = Arc::clone(is_down);
-        Fake::scripted(move |_, event| match event {
-            _ if is_down.load(Ordering::SeqCst) => vec![Act::Close],
-            Event::Connected => Vec::new(),
-            Event::Received(command) => vec![Act::Say(healthy(command))],
         })
     }
 
