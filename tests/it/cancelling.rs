@@ -3,12 +3,12 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock,
-    short_timeout_client_of, take, value,
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock, pause, resume,
+    short_timeout_client_of, take, unlock, value,
 };
 use crate::support::process::{alone, eventually, processor_time, threads_named};
 use crate::support::server::Server;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, ReleaseOutcome, Wait};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, Wait};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,7 @@ fn while_another_client_holds_the_lock() {
     let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     is_cancelled_within(SLACK, &long_lock(&mine, "k"));
-    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(held);
     gone_for_good(&servers, "k");
 }
 
@@ -174,7 +174,7 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
     let mutex = long_lock(&client(&servers), "k");
     let held = take(&mutex);
     is_cancelled_within(SLACK, &mutex);
-    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(held);
     gone_for_good(&servers, "k");
 }
 
@@ -186,13 +186,9 @@ fn while_all_nodes_hang() {
     assert!(eventually(SOON, || mutex
         .try_lock()
         .is_ok_and(|guard| guard.is_some())));
-    for server in &servers {
-        server.pause().unwrap();
-    }
+    pause(&servers);
     is_cancelled_within(NODE_TIMEOUT + SLACK, &mutex);
-    for server in &servers {
-        server.resume().unwrap();
-    }
+    resume(&servers);
     // They run what was sent to them while they hung, the undo last.
     client.flush_releases(SOON).unwrap();
     gone_for_good(&servers, "k");
@@ -202,7 +198,7 @@ fn while_all_nodes_hang() {
 fn before_it_began() {
     let server = Server::start().unwrap();
     let mutex = long_lock(&client([&server]), "k");
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&mutex));
     let before = calls(&server, "set");
     let handle = CancelHandle::new();
     handle.cancel();
@@ -223,9 +219,6 @@ fn a_handle_without_a_wait_cancels_nothing() {
     let mutex = long_lock(&client([&server]), "k");
     let wait = Wait::unlimited().cancelled_by(&CancelHandle::new());
     for _ in 0..3 {
-        assert_eq!(
-            mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(mutex.lock_with(&wait).unwrap().unwrap());
     }
 }

@@ -4,7 +4,7 @@
 //! sent. What a socket does not take at once is sent by a thread of its own while no call is under
 //! way.
 
-use crate::clients::{SOON, builder, client_of, key_counts, long_lock, take};
+use crate::clients::{SOON, builder, client_of, key_counts, long_lock, pause, resume, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
@@ -67,9 +67,9 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
                 client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
             for round in 0..3 {
                 let guards = many(&client, 400);
-                servers.iter().for_each(|server| server.pause().unwrap());
+                pause(&servers);
                 drop(guards);
-                servers.iter().for_each(|server| server.resume().unwrap());
+                resume(&servers);
                 assert!(
                     eventually(SOON, || key_counts(&servers) == [0; 3]),
                     "round {round}: {:?} keys stay",

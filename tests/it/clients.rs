@@ -6,7 +6,7 @@ use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
-use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
+use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock, ReleaseOutcome};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
@@ -120,6 +120,26 @@ pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
 #[track_caller]
 pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {
     mutex.try_lock().expect_err("too few nodes answer")
+}
+
+/// Releases a lock that is held.
+#[track_caller]
+pub(crate) fn unlock<K: Kind>(guard: MutexGuard<K>) {
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+/// Stops these servers until they are to go on: their connections stay, and nothing is answered.
+#[track_caller]
+pub(crate) fn pause<'s>(servers: impl IntoIterator<Item = &'s Server>) {
+    let pause = |server: &Server| server.pause().unwrap();
+    servers.into_iter().for_each(pause);
+}
+
+/// Lets these servers go on.
+#[track_caller]
+pub(crate) fn resume<'s>(servers: impl IntoIterator<Item = &'s Server>) {
+    let resume = |server: &Server| server.resume().unwrap();
+    servers.into_iter().for_each(resume);
 }
 
 /// Sends one command that the server is to accept.

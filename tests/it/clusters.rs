@@ -3,6 +3,7 @@
 
 use crate::clients::{
     LONG_TTL, SOON, Seen, StopAtEnd, builder, causes, client, client_of, failure, long_lock, take,
+    unlock,
 };
 use crate::faults::counts_when_locks_have_ended;
 use crate::support::capable::has_users;
@@ -14,8 +15,7 @@ use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
 use quorumlock::event::Event;
 use quorumlock::kind::Any;
 use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, ReleaseOutcome,
-    Watchdog,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, Watchdog,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -60,13 +60,13 @@ fn lives(mine: &Redlock, theirs: &Redlock) {
             let waiting = scope.spawn(|| {
                 let next = other.lock_timeout(SOON).unwrap().expect("it was released");
                 let at = Instant::now();
-                assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(next);
                 at
             });
             thread::sleep(Duration::from_millis(100));
             assert!(!waiting.is_finished(), "{other:?}");
             let released = Instant::now();
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             waiting.join().unwrap().saturating_duration_since(released)
         });
         // The delay between attempts is much longer.
@@ -162,7 +162,7 @@ fn two_servers_of_a_shard_have_one_vote() {
         while begun.elapsed() < least || taken <= 100 && begun.elapsed() < 10 * least {
             match long_lock(&client, "k").try_lock().unwrap() {
                 Some(guard) => {
-                    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                    unlock(guard);
                     taken += 1;
                 }
                 None => refused += 1,
@@ -214,7 +214,7 @@ fn shards_fail_over_under_load() {
                     assert_eq!(inside.swap(thread + 1, Ordering::SeqCst), 0);
                     thread::sleep(Duration::from_millis(1));
                     assert_eq!(inside.swap(0, Ordering::SeqCst), thread + 1);
-                    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                    unlock(guard);
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -252,12 +252,12 @@ fn a_held_lock_is_extended_and_released_at_the_new_master() {
     shard.fail_over();
     let [extended, released] = guards;
     let extend = || assert_eq!(extended.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(released.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(released);
     // Without that, a second redirection within a second would have to wait.
     extend();
     shard.fail_over();
     extend();
-    assert_eq!(extended.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(extended);
     assert_eq!(shard.master().keys().unwrap(), [""; 0]);
 }
 
@@ -271,7 +271,7 @@ fn a_release_or_a_question_that_is_the_first_call_reaches_the_master() {
     assert!(holder.is_some_and(|holder| holder.remaining().is_some()));
     let lease = guard.detach().unwrap();
     let guard = new().attach(lease).unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert_eq!(shard.master().keys().unwrap(), [""; 0]);
 }
 
@@ -289,10 +289,7 @@ fn questions_after_a_fail_over_are_answered_by_the_new_master() {
     for question in questions {
         shard.fail_over();
         question(&client);
-        assert_eq!(
-            take(&long_lock(&client, "k")).unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(take(&long_lock(&client, "k")));
     }
 }
 

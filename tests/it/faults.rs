@@ -3,13 +3,13 @@
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good,
-    long_lock, ok, promptly, promptly_from, short_timeout_client_of, take,
+    long_lock, ok, promptly, promptly_from, short_timeout_client_of, take, unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     for _ in 0..10 {
         let guard = take(&long_lock(&client, "among"));
         keeps_secrets(&[&guard, &client]);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
     gone_for_good(&healthy, "among");
 }
@@ -128,7 +128,7 @@ fn the_right_password() {
         keeps_secrets(&[&builder]);
         let guard = take(&long_lock(&builder.build().unwrap(), "k"));
         keeps_secrets(&[&guard]);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
 }
 
@@ -161,10 +161,7 @@ fn a_user_that_may_not_ask_for_info() {
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
     for _ in 0..3 {
-        assert_eq!(
-            take(&long_lock(&client, "k")).unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(take(&long_lock(&client, "k")));
     }
     gone_for_good([&server], "k");
 }
@@ -275,7 +272,7 @@ fn a_database_that_is_there() {
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
     // The lock, and the note of the node, which stays and does not expire.
     assert!(server.info("db7").unwrap().starts_with("keys=2,expires=1,"));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert!(server.info("db7").unwrap().starts_with("keys=1,expires=0,"));
     assert_eq!(server.info("db0").unwrap(), "");
 }

@@ -2,7 +2,8 @@
 //! number of the others.
 
 use crate::clients::{
-    SOON, address_of, causes, client, client_of, failure, long_lock, micros, ok, take, value,
+    SOON, address_of, causes, client, client_of, failure, long_lock, micros, ok, take, unlock,
+    value,
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
@@ -10,7 +11,7 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock};
 use std::time::Duration;
 
 const KEY: &str = "quorumlock-fence:k";
@@ -38,7 +39,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
         let token = guard.fence();
         assert!(token > last && token.get() < micros() + HOUR, "{token}");
         last = token;
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert_eq!(
             value(&servers[2], KEY).as_deref(),
             Some(ABSURD),
@@ -54,12 +55,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
             .is_some_and(|fault| fault.cause() == Cause::FenceAhead)
     };
     assert!(eventually(SOON, is_seen));
-    assert_eq!(
-        take(&long_lock(&clients[0], "other").fenced())
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&clients[0], "other").fenced()));
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
     let guard = long_lock(&few, "k")
@@ -109,7 +105,7 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
     for _ in 0..5 {
         let guard = take(&mutex);
         assert!(guard.fence().get() < micros() + HOUR);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
     let alone = Redlock::builder()
         .node(liar.url())

@@ -10,7 +10,7 @@ mod nodes;
 mod scripts;
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, left, long_lock, micros, ok, scripts_run, take, value,
+    LONG_TTL, SOON, builder, client, left, long_lock, micros, ok, scripts_run, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -52,7 +52,7 @@ fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
             "{last} {guard:?}"
         );
         last = guard.fence();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
     // One to take and one to release: one round trip each. And the note of each node, once.
     assert!(eventually(SOON, || servers
@@ -88,7 +88,7 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
         );
         let is_kept = |time: Duration| time > DAY - SOON && time <= DAY;
         assert!(left(&server, KEY).is_some_and(is_kept));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert_eq!(fields(&server), (fence, 0, String::new()));
         assert!(left(&server, KEY).is_some_and(is_kept));
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
@@ -173,6 +173,6 @@ fn a_fenced_lock_is_extended_and_watched() {
         thread::sleep(SHORT * 3);
         assert!(!watched.remaining().is_zero());
         assert_eq!(fields(&server).0, watched.fence().get());
-        assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(watched);
     }
 }

@@ -5,7 +5,8 @@
 //! counts, or in the record of a fake.
 
 use crate::clients::{
-    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, gone_for_good, long_lock, take, value,
+    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, gone_for_good, long_lock, take, unlock,
+    value,
 };
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
@@ -75,12 +76,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
 /// Locks and unlocks with a client of the child's own.
 fn locks_with_its_own(urls: &[String], resource: &str) {
     let own = client_of(urls);
-    assert_eq!(
-        take(&long_lock(&own, resource).watchdog(Watchdog::new()))
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&own, resource).watchdog(Watchdog::new())));
 }
 
 #[test]
@@ -143,24 +139,18 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 let guard = plain.take().unwrap();
                 assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
                 assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-                assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(guard);
+                unlock(watched);
                 assert_eq!(
                     inner.take().unwrap().unlock().unwrap(),
                     ReleaseOutcome::StillHeld(1)
                 );
-                assert_eq!(outer.unlock().unwrap(), ReleaseOutcome::Released);
-                assert_eq!(
-                    second.take().unwrap().unlock().unwrap(),
-                    ReleaseOutcome::Released
-                );
-                assert_eq!(
+                unlock(outer);
+                unlock(second.take().unwrap());
+                unlock(
                     client
                         .attach(at_rest.expose().parse::<Lease>().unwrap())
-                        .unwrap()
-                        .unlock()
                         .unwrap(),
-                    ReleaseOutcome::Released
                 );
                 gone_for_good(&servers, KEY);
             }
@@ -214,8 +204,8 @@ fn what_a_child_drops_is_still_the_parents() {
             assert!(guards.0.lost().unwrap().try_recv().is_err());
             assert_eq!(deletions("del"), deleted);
             assert!(mutex.try_lock().unwrap().is_none());
-            assert_eq!(guards.0.unlock().unwrap(), ReleaseOutcome::Released);
-            assert_eq!(guards.1.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guards.0);
+            unlock(guards.1);
             drop((mutex, client));
             gone_for_good(&servers, KEY);
         }
@@ -241,12 +231,9 @@ fn a_node_receives_nothing_from_a_child() {
         thread::sleep(TTL / 6);
         assert_eq!(fake.commands(), before);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
-        assert_eq!(
-            guard.take().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(guard.take().unwrap());
         let (_client, watched) = all.take().unwrap();
-        assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(watched);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
     });
 }
@@ -290,9 +277,9 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                                 .unwrap();
                             // A wrong reply would change the result of one of them.
                             assert!(client.mutex(&own).try_lock().unwrap().is_none());
-                            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                            unlock(guard);
                             let guard = long_lock(client, "shared").lock_with(&wait).unwrap();
-                            assert_eq!(guard.unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+                            unlock(guard.unwrap());
                             pairs.fetch_add(2, Ordering::Relaxed);
                         }
                     });
@@ -328,11 +315,8 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
             );
             assert!(pairs.load(Ordering::Relaxed) > FORKS, "nothing was shown");
             assert!(!watched.remaining().is_zero());
-            assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
-            assert_eq!(
-                guard.take().unwrap().unlock().unwrap(),
-                ReleaseOutcome::Released
-            );
+            unlock(watched);
+            unlock(guard.take().unwrap());
             for server in &servers {
                 assert!(eventually(SOON, || server.keys().unwrap().is_empty()));
             }
@@ -369,7 +353,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
                 assert_eq!(grandchild.end(LIMIT), "done");
                 thread::sleep(TTL * 2);
                 assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
-                assert_eq!(mine.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(mine);
                 // A wait of the child's own, which the parent's lock holds up and the child ends.
                 let cancel = CancelHandle::new();
                 let mutex = long_lock(&own, KEY);
@@ -389,7 +373,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
                     .success()
             );
             assert!(!guard.remaining().is_zero());
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             gone_for_good(&servers, KEY);
             gone_for_good(&servers, "mine");
         },
@@ -446,10 +430,7 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
             };
             let before = clients();
             let client = client(&servers);
-            assert_eq!(
-                take(&long_lock(&client, KEY)).unlock().unwrap(),
-                ReleaseOutcome::Released
-            );
+            unlock(take(&long_lock(&client, KEY)));
             let mut handle = Some(client);
             let mut child = Child::fork(End::Vanish, |parent| {
                 drop(handle.take());
@@ -458,12 +439,7 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
             });
             assert_eq!(child.receive(), 'd');
             assert_ne!(clients(), before, "the parent's connections are there");
-            assert_eq!(
-                take(&long_lock(handle.as_ref().unwrap(), KEY))
-                    .unlock()
-                    .unwrap(),
-                ReleaseOutcome::Released
-            );
+            unlock(take(&long_lock(handle.as_ref().unwrap(), KEY)));
             drop(handle);
             assert!(
                 eventually(SOON, || clients() == before),
@@ -493,7 +469,7 @@ fn a_node_inside_the_parent_outlives_its_child() {
             });
             assert_eq!(child.end(LIMIT), "done");
             assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
         },
     );
 }

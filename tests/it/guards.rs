@@ -1,7 +1,8 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::clients::{
-    SLACK, SOON, builder, client, gone_for_good, long_lock, promptly_from, take, value,
+    SLACK, SOON, builder, client, gone_for_good, long_lock, pause, promptly_from, resume, take,
+    unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -52,7 +53,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
                 "the successor's key is touched"
             );
         }
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         gone_for_good(&servers, "k");
     }
 }
@@ -64,18 +65,14 @@ fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
     let guard = take(&long_lock(&client, "k"));
     let there = || servers.iter().all(|server| value(server, "k").is_some());
     assert!(eventually(SOON, there));
-    for server in &servers[..2] {
-        server.pause().unwrap();
-    }
+    pause(&servers[..2]);
     let error = guard.unlock().unwrap_err();
     assert_eq!(
         (error.kind(), error.causes().len()),
         (ErrorKind::Unavailable, 2),
         "{error}"
     );
-    for server in &servers[..2] {
-        server.resume().unwrap();
-    }
+    resume(&servers[..2]);
     gone_for_good(&servers, "k");
 }
 
@@ -84,9 +81,7 @@ fn a_dropped_guard_is_released_without_waiting() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let hold_and_hang = || {
-        for server in &servers {
-            server.resume().unwrap();
-        }
+        resume(&servers);
         assert!(eventually(SOON, || client
             .mutex("before")
             .try_lock()
@@ -95,15 +90,11 @@ fn a_dropped_guard_is_released_without_waiting() {
         assert!(eventually(SOON, || servers
             .iter()
             .all(|server| value(server, "k").is_some())));
-        for server in &servers {
-            server.pause().unwrap();
-        }
+        pause(&servers);
         guard
     };
     promptly_from(SLACK, hold_and_hang, drop);
-    for server in &servers {
-        server.resume().unwrap();
-    }
+    resume(&servers);
     gone_for_good(&servers, "k");
 }
 
@@ -118,10 +109,7 @@ fn a_panic_releases() {
     }));
     assert!(outcome.is_err());
     gone_for_good(&servers, "k");
-    assert_eq!(
-        take(&long_lock(&client, "k")).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&client, "k")));
 }
 
 #[test]

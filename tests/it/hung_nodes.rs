@@ -1,7 +1,9 @@
 //! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node
 //! timeout and no more.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, TRIES, causes, failure, short_timeout_client_of};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, TRIES, causes, failure, pause, resume, short_timeout_client_of,
+};
 use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
@@ -100,9 +102,7 @@ fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
     let servers = Server::several(5).unwrap();
     let (hung, _) = servers.split_at(3);
     let on_open_connections = || {
-        for server in hung {
-            server.resume().unwrap();
-        }
+        resume(hung);
         let mutex = client(&servers).mutex("x");
         // Every node must know the client: the fourth and fifth answer may still be on its way.
         while (0..10).filter_map(|_| pair(&mutex)).count() < 10 {}
@@ -159,10 +159,4 @@ fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> M
 
 fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
     short_timeout_client_of(servers.into_iter().map(Server::url))
-}
-
-fn pause(servers: &[Server]) {
-    for server in servers {
-        server.pause().unwrap();
-    }
 }

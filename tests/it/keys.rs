@@ -2,7 +2,7 @@
 //! of it.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, value,
+    LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -69,7 +69,7 @@ fn times_to_live_reach_the_servers() {
             panic!()
         };
         assert!(left <= millis && left > millis - 90, "{left} of {millis}");
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
 }
 
@@ -90,7 +90,7 @@ fn any_text_can_be_a_resource() {
         let guard = take(&long_lock(&client, resource));
         assert_eq!(guard.name(), resource);
         assert!(value(&server, resource).is_some(), "{resource:?}");
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert!(server.keys().unwrap().is_empty(), "{resource:?}");
     }
 }
@@ -106,11 +106,8 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
         .iter()
         .all(|server| value(server, "app:k").is_some())));
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
-    assert_eq!(
-        take(&long_lock(&plain, "k")).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&long_lock(&plain, "k")));
+    unlock(guard);
     gone_for_good(&servers, "app:k");
 }
 
@@ -142,10 +139,7 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
     drop((held, writer));
     let lease = fenced.detach().unwrap();
     assert_eq!(lease.key(), "quorumlock-fence:a/b");
-    assert_eq!(
-        plain.attach(lease).unwrap().unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(plain.attach(lease).unwrap());
     assert!(eventually(SOON, || prefixed
         .mutex("b")
         .fenced()
@@ -233,7 +227,7 @@ fn other_clients_locks_exclude_ours() {
     );
     servers[1].command(&["DEL", "k"]).unwrap();
     let guard = take(&mutex);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert_eq!(value(&servers[0], "k").as_deref(), Some("theirs"));
 }
 
@@ -266,7 +260,7 @@ fn our_locks_exclude_other_clients() {
             Answer::Number(0)
         );
     }
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     gone_for_good(&servers, "k");
 }
 

@@ -5,11 +5,14 @@
 //! takes them back. Each test sees by the server's own count that the `SET` did run late, so that a
 //! missing key proves something.
 
-use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, long_lock, take};
+use crate::clients::{
+    NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, long_lock, pause, resume, take,
+    unlock,
+};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
+use quorumlock::{ErrorKind, Redlock};
 use std::thread;
 
 #[test]
@@ -132,7 +135,7 @@ fn open_all(client: &Redlock, servers: &[Server]) {
     let before = sets(servers);
     let mutex = long_lock(client, "before");
     let connected = || {
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&mutex));
         sets(servers)
             .iter()
             .zip(&before)
@@ -154,16 +157,4 @@ fn ran_again(servers: &[Server], before: &[u64]) {
             .all(|(now, before)| now > before)
     };
     assert!(eventually(SOON, ran), "no SET ran late: nothing was shown");
-}
-
-fn pause(servers: &[Server]) {
-    for server in servers {
-        server.pause().unwrap();
-    }
-}
-
-fn resume(servers: &[Server]) {
-    for server in servers {
-        server.resume().unwrap();
-    }
 }

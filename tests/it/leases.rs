@@ -1,11 +1,11 @@
 //! What a lease shows and does not show, and which ones are refused: ended, of something else, or
 //! made up.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, unlock, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
 use quorumlock::kind::{Any, Fenced, Read, Set, Slot};
-use quorumlock::{ErrorKind, Lease, MutexGuard, ReleaseOutcome};
+use quorumlock::{ErrorKind, Lease, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[test]
@@ -28,7 +28,7 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
             assert_eq!(error.to_string(), "the lease of \"k\" has ended");
         }
         assert_eq!(mine.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
-        assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(theirs);
     }
 }
 
@@ -84,14 +84,7 @@ fn a_lease_of_something_else_is_refused() {
     refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
     assert_eq!(sent(), before, "something was sent");
     let guard = take(&long_lock(&mine, "same"));
-    assert_eq!(
-        mine.mutex("same")
-            .attach(guard.detach().unwrap())
-            .unwrap()
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(mine.mutex("same").attach(guard.detach().unwrap()).unwrap());
 }
 
 /// A text that was put together wrongly: it has the version of one kind, and the key of another.
@@ -145,7 +138,7 @@ fn a_set_is_called_the_same_when_it_was_attached() {
         (guard.name(), guard.names().collect::<Vec<_>>()),
         ("a, b", vec!["a", "b"])
     );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
 }
 
 /// With either wall clock wrong: the one of the client that detached, or the one of the client that

@@ -1,7 +1,9 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the
 //! servers.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take, unlock,
+};
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -35,12 +37,12 @@ fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
                 let guard = ways[number % 2](mutex);
                 served.send(number).unwrap();
                 thread::sleep(Duration::from_millis(2));
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(guard);
             });
             arrived.recv().unwrap();
             thread::sleep(ARRIVAL);
         }
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(held);
     });
     drop(served);
     order.iter().collect()
@@ -88,7 +90,7 @@ fn a_waiter_behind_a_guard_of_the_same_process_asks_no_node() {
         }
         thread::sleep(ARRIVAL * 4);
         assert_eq!(calls(&server, "set"), before);
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(held);
     });
     // Behind the release on every connection, each one's first attempt wins.
     assert_eq!(calls(&server, "set"), before + THREADS as u64);
@@ -121,7 +123,7 @@ fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
         thread::sleep(2 * ttl);
         assert_eq!(calls(&server, "set"), before);
         for guard in [first, second] {
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
         }
     });
     assert_eq!(calls(&server, "set"), before + 2);

@@ -4,7 +4,7 @@
 //! of several is enough; what the library does late is late every time. How many tries that took is
 //! printed, with the times that were left.
 
-use crate::clients::{SLACK, SOON, TRIES, client, short_timeout_client_of, take, value};
+use crate::clients::{SLACK, SOON, TRIES, client, pause, short_timeout_client_of, take, value};
 use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use quorumlock::{ErrorKind, MutexGuard, ReleaseOutcome, Watchdog};
@@ -23,9 +23,7 @@ const STRIKES_VARIABLE: &str = "QUORUMLOCK_TEST_STRIKES";
 #[test]
 fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_hang() {
     all_reported_in_time("hung", |servers| {
-        for server in servers {
-            server.pause().unwrap();
-        }
+        pause(&*servers);
     });
 }
 

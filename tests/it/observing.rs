@@ -10,11 +10,13 @@ mod calls;
 mod itself;
 mod nodes;
 
-use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, long_lock, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calling, calls, client, long_lock, pause, resume, take, unlock, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason};
-use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -198,7 +200,7 @@ fn automatic_extensions_and_repairs_are_reported() {
         recorder.events()
     );
     everywhere(&servers, KEY);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     let words = recorder.words();
     assert_eq!(words.last().unwrap(), "released k Released unlocked");
     for event in recorder.events() {
@@ -229,12 +231,12 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
         &recorder,
     );
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
-    servers.iter().for_each(|server| server.pause().unwrap());
+    pause(&servers);
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     // In time for a program that relies on the observer alone: while the lease lasts. The channel
     // is notified first.
     assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
-    servers.iter().for_each(|server| server.resume().unwrap());
+    resume(&servers);
     assert!(
         recorder.count("extension failed k automatically") >= 2,
         "{:?}",
@@ -273,15 +275,11 @@ fn no_event_shows_a_password_or_a_token() {
     everywhere(&servers, KEY);
     let token = value(&servers[0], KEY).unwrap();
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    servers[1..]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
+    pause(&servers[1..]);
     let _ = guard.extend(LONG_TTL).unwrap();
     assert!(guard.unlock().is_err());
     assert!(client.mutex(KEY).try_lock().is_err());
-    servers[1..]
-        .iter()
-        .for_each(|server| server.resume().unwrap());
+    resume(&servers[1..]);
     let shown = format!("{:?}", recorder.events());
     for kind in [
         "Acquired",

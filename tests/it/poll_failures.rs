@@ -1,10 +1,9 @@
 //! A process whose limit of descriptors is lowered below what it has open: poll fails for good.
 
-use crate::clients::{builder, long_lock, take};
+use crate::clients::{builder, long_lock, take, unlock};
 use crate::support::process::alone;
 use crate::support::server::Server;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use quorumlock::ReleaseOutcome;
 use std::time::{Duration, Instant};
 
 /// How long nodes that hang are waited for.
@@ -52,7 +51,7 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
                 .iter_mut()
                 .for_each(|server| server.resume().unwrap());
             let guard = long_lock(&client, "another").lock().unwrap();
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
         },
     );

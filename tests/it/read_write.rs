@@ -14,7 +14,7 @@ mod sharing;
 mod under_faults;
 mod waiting;
 
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, gone_for_good, value};
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, gone_for_good, unlock, value};
 use crate::support::process::eventually;
 use crate::support::queues;
 use crate::support::server::{Answer, Server};
@@ -23,8 +23,7 @@ use crate::support::versions::servers;
 use quorumlock::kind::{Read, Write};
 use quorumlock::protocol::kinds;
 use quorumlock::{
-    ErrorKind, ExtendOutcome, Lease, Redlock, ReleaseOutcome, RwReadGuard, RwWriteGuard, Wait,
-    Watchdog,
+    ErrorKind, ExtendOutcome, Lease, Redlock, RwReadGuard, RwWriteGuard, Wait, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -111,7 +110,7 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
         'r', 2
     ))));
     assert!(!can_write(&one) && !can_write(&other));
-    assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(first);
     assert!(!can_write(&one));
     drop(second);
     // A node that ran that too late would be without the writer.
@@ -130,7 +129,7 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
         'w', 1
     ))));
     assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     gone_for_good(&servers, KEY);
 }
 
@@ -179,7 +178,7 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
         .attach(text.expose().parse().unwrap())
         .unwrap();
     assert!(!can_read(&long(&one)));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     let text = read(&long(&one)).detach().unwrap().into_text();
     assert_eq!(
         text.expose().parse::<Lease<Write>>().unwrap_err().kind(),
@@ -190,7 +189,7 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
         .attach(text.expose().parse::<Lease<Read>>().unwrap())
         .unwrap();
     assert!(!can_write(&long(&one)) && can_read(&long(&one)));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert!(eventually(SOON, || can_write(&long(&one))));
 }
 

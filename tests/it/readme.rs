@@ -2,7 +2,7 @@
 //! lines beside it, the users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, Seen, client_of, gone_for_good, take};
+use crate::clients::{SOON, Seen, client_of, gone_for_good, take, unlock};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Any;
@@ -122,7 +122,7 @@ fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
             guard.extend(Duration::from_secs(30)).unwrap(),
             ExtendOutcome::Extended
         );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert_eq!(
             waiting.join().unwrap(),
             Some(ReleaseOutcome::Released),

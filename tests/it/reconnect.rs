@@ -2,13 +2,14 @@
 //! attempt.
 
 use crate::clients::{
-    SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value,
+    SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, unlock,
+    value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, ReleaseOutcome, RestartPolicy};
+use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, RestartPolicy};
 use std::thread;
 use std::time::Duration;
 
@@ -50,11 +51,8 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     thread::sleep(Duration::from_millis(50));
     let _servers = ports.map(|port| Server::plan().port(port).start().unwrap());
     let guard = waiting.join().unwrap().unwrap().unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(
-        mutex.lock().unwrap().unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(guard);
+    unlock(mutex.lock().unwrap());
 }
 
 #[test]
@@ -115,10 +113,7 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
         let guard = mutex.try_lock();
         assert!(matches!(guard, Ok(Some(_))), "round {round}: {guard:?}");
         assert!(eventually(SOON, alone));
-        assert_eq!(
-            guard.unwrap().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(guard.unwrap().unwrap());
         assert!(eventually(SOON, alone));
     }
 }
@@ -150,12 +145,12 @@ fn a_connection_that_was_made_while_no_thread_polled_is_used() {
     // The third one's queue is full: the kernel lets newcomers try again after a second.
     let queued = hang_and_fill(&servers[2]);
     let mutex = long_lock(&client(&servers), "k");
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&mutex));
     drop(queued);
     servers[2].resume().unwrap();
     thread::sleep(Duration::from_millis(1500));
     servers[0].kill();
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&mutex));
 }
 
 /// How long ago a connection was closed when it is used again: so recently that it still seems to
@@ -170,7 +165,7 @@ fn attempts_after_closing(idle: Duration) {
     for _ in 0..3 {
         close_connections(&servers);
         thread::sleep(idle);
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&mutex));
     }
 }
 
@@ -181,7 +176,7 @@ fn unlock_after_closing(idle: Duration) {
     let guard = take(&long_lock(&client, "k"));
     close_connections(&servers);
     thread::sleep(idle);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert!(eventually(SOON, || is_released_everywhere(
         &client, &servers
     )));
@@ -191,10 +186,7 @@ fn unlock_after_closing(idle: Duration) {
 fn connected(servers: &[Server]) -> Redlock {
     let client = builder(servers).build().unwrap();
     let known = || {
-        assert_eq!(
-            take(&long_lock(&client, "before")).unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(take(&long_lock(&client, "before")));
         // Ours and the one that asks.
         servers
             .iter()

@@ -2,7 +2,9 @@
 
 mod hopping;
 
-use crate::clients::{LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, pause, resume, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -161,15 +163,11 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
             .collect();
         let before = calls(&servers[0], "pexpire");
         if !has_quorum {
-            servers[1..]
-                .iter()
-                .for_each(|server| server.pause().unwrap());
+            pause(&servers[1..]);
         }
         let entered = reentrant(&client, ttl).try_lock();
         if !has_quorum {
-            servers[1..]
-                .iter()
-                .for_each(|server| server.resume().unwrap());
+            resume(&servers[1..]);
         }
         let case = format!("depth {depth}, ttl {ttl:?}, quorum {has_quorum}");
         match entered {

@@ -7,13 +7,12 @@
 mod node_status;
 mod replicas;
 
-use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
+use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, unlock, value};
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, ReleaseOutcome,
-    Watchdog,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant};
@@ -108,11 +107,8 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     );
     assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap()
         == ExtendOutcome::Extended));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(
-        take(&theirs.mutex(KEY)).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(guard);
+    unlock(take(&theirs.mutex(KEY)));
 }
 
 /// While a server loads its append-only file, its `INFO` contains `aof_enabled:0`.
@@ -210,7 +206,7 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
         );
         assert!(lost.try_recv().is_err() && !guard.remaining().is_zero());
     }
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     gone_for_good(&servers, KEY);
 }
 

@@ -5,7 +5,7 @@
 //! versions. Here the causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS`
 //! names further servers, separated by colons.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, ok, take, user};
+use crate::clients::{SOON, builder, causes, client, client_of, failure, ok, take, unlock, user};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::{servers_with, shown};
@@ -61,7 +61,7 @@ fn an_extension_whose_script_is_denied_a_command_says_so() {
                 shown(&server)
             );
             ok(&server, &["ACL", "SETUSER", "locker", "+@all"]);
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
         }
     }
 }
@@ -89,7 +89,7 @@ fn an_extension_whose_script_does_not_find_a_command_is_a_fault() {
             "{}",
             shown(&server)
         );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
     }
 }
 

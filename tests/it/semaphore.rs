@@ -6,7 +6,8 @@ mod faults;
 mod passing;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, value,
+    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, unlock,
+    value,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
@@ -67,7 +68,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
     // The permit that one client releases, the other one gets.
     let freed = permits.remove(1);
     let slot = freed.slot();
-    assert_eq!(freed.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(freed);
     permits.push(take(&here));
     assert_eq!(permits[2].slot(), slot);
     // A plain lock of a slot is a permit less.
@@ -155,7 +156,7 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let held: Vec<Permit> = (0..8).map(|_| take(&here)).collect();
     drop(held);
     for _ in 0..8 {
-        assert_eq!(take(&here).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&here));
     }
     // One SET is the note that each node of a new deployment gets. A quorum does not wait for the
     // other node.
@@ -171,10 +172,10 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
         let mut others: Vec<Permit> = (0..8).map(|_| take(&semaphore(&theirs, 8))).collect();
         let left = others.swap_remove(round % 8);
         let slot = left.slot();
-        assert_eq!(left.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(left);
         let permit = take(&here);
         assert_eq!(permit.slot(), slot);
-        assert_eq!(permit.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(permit);
         drop(others);
         theirs.flush_releases(SOON).unwrap();
     }
@@ -230,10 +231,7 @@ fn a_permit_is_a_guard() {
     let lease = permit.detach().unwrap();
     let other = short.lock().unwrap();
     assert!(short.try_lock().unwrap().is_none());
-    assert_eq!(
-        client.attach(lease).unwrap().unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(client.attach(lease).unwrap());
     drop(short.try_lock().unwrap().unwrap());
     drop(other);
 
@@ -353,10 +351,7 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
             queues::has_channels(&servers, 1);
             thread::sleep(Duration::from_millis(100));
             let at = Instant::now();
-            assert_eq!(
-                other.attach(lease).unwrap().unlock().unwrap(),
-                ReleaseOutcome::Released
-            );
+            unlock(other.attach(lease).unwrap());
             let (permit, had_at) = waiting.join().unwrap();
             assert!(
                 permit.is_some() && had_at - at < Duration::from_secs(2),

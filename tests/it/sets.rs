@@ -5,7 +5,9 @@ mod parts;
 mod ring;
 mod waits;
 
-use crate::clients::{LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, left, value};
+use crate::clients::{
+    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, left, unlock, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
@@ -56,7 +58,7 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
         assert!(set(client, &["c", "d"]).try_lock().unwrap().is_none());
     }
     let others = take(&set(&theirs, &["d", "e"]));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     drop(others);
     ["a", "b", "c", "d", "e"]
         .iter()
@@ -73,10 +75,7 @@ fn a_set_of_one_is_the_lock_of_one() {
     // The other one is the note that each node of a new deployment gets.
     assert_eq!(calls(&server, "set"), 2);
     let lease = guard.detach().unwrap();
-    assert_eq!(
-        client.attach(lease).unwrap().unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(client.attach(lease).unwrap());
 }
 
 #[test]
@@ -108,10 +107,7 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
     }
     assert_eq!(calls(&server, "set"), before);
     assert_eq!(client.attach(lease).unwrap().name(), "a, b");
-    assert_eq!(
-        take(&client.mutex_set(&many[..64])).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&client.mutex_set(&many[..64])));
 }
 
 #[test]
@@ -144,7 +140,7 @@ fn a_set_is_handed_over_as_a_whole() {
             .iter()
             .all(|key| left(&servers[0], key).unwrap() > LONG_TTL)
     );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     names.iter().for_each(|key| gone_for_good(&servers, key));
 }
 
@@ -158,10 +154,7 @@ fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
     }
     // Each goes behind the release before it, on the same connections.
     let before: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
-    assert_eq!(
-        mutex.lock().unwrap().unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(mutex.lock().unwrap());
     for (server, before) in servers.iter().zip(before) {
         assert!(
             eventually(SOON, || calls(server, "set") == before + 3),
@@ -192,7 +185,7 @@ fn a_watchdog_extends_all_keys_together() {
             >= 2
     };
     assert!(lasts("a") && lasts("b") && lasts("c"));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     ["a", "b", "c"]
         .iter()
         .for_each(|key| gone_for_good(&servers, key));
@@ -203,7 +196,7 @@ fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mutex = set(&client, &["a", "b"]).min_hold(LONG_TTL / 4);
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&mutex));
     for server in &servers {
         assert!(
             ["a", "b"]

@@ -5,7 +5,7 @@ mod calls;
 mod waits;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, client, gone_for_good, key_counts, long_lock, take,
+    LONG_TTL, SOON, Seen, builder, client, gone_for_good, key_counts, long_lock, take, unlock,
 };
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
@@ -89,7 +89,7 @@ fn guards_are_held_and_extended_until_they_are_dropped() {
     assert_eq!(other.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     thread::sleep(ttl * 2);
     watched.ensure(Duration::ZERO).unwrap();
-    assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(watched);
     begin(&client, &["k"]);
     thread::scope(|scope| {
         let [first, second] = [0, 1].map(|_| {
@@ -179,7 +179,7 @@ fn an_owner_may_take_its_lock_again() {
     assert_eq!(error.kind(), ErrorKind::ShutDown);
     drop(outer);
     begin(&client, &["k"]);
-    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(inner);
     complete(&client);
     assert_eq!(mutex.lock().unwrap_err().kind(), ErrorKind::ShutDown);
 }
@@ -204,7 +204,7 @@ fn a_guard_is_waited_for_though_its_lease_has_ended() {
     let client = client(&servers);
     let late = take(&client.mutex("k").ttl(MOMENT));
     let next = long_lock(&client, "k").lock_timeout(SOON).unwrap().unwrap();
-    assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(next);
     begin(&client, &["k"]);
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
     complete(&client);

@@ -1,7 +1,9 @@
 //! Observers and callbacks that take their time: a guard that is returned is valid, and no call
 //! that only looks waits.
 
-use crate::clients::{SOON, builder, calling, client, gone_for_good, long_lock, take};
+use crate::clients::{
+    SOON, builder, calling, client, gone_for_good, long_lock, pause, resume, take,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
@@ -200,7 +202,7 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
     let readers = Sides::of(&client, KEY).ttl(SOON * 2);
     let one = readers.read.lock().unwrap();
     let other = readers.read.lock().unwrap();
-    servers.iter().for_each(|server| server.pause().unwrap());
+    pause(&servers);
     let extending = thread::spawn(move || (one.extend(SOON * 6), one));
     let mut looks = 0;
     while !extending.is_finished() {
@@ -211,7 +213,7 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
         thread::sleep(SOON / 100);
     }
     assert!(looks > 10, "{looks} looks while the nodes hang");
-    servers.iter().for_each(|server| server.resume().unwrap());
+    resume(&servers);
     assert!(matches!(
         extending.join().unwrap().0.unwrap(),
         ExtendOutcome::Failed(_)

@@ -3,7 +3,7 @@
 
 mod subscriber;
 
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take, unlock};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
@@ -62,7 +62,7 @@ fn is_shown<K: Kind>(
             panic!()
         };
         assert!(wait.is_closed() && !hold.is_closed(), "{wait:?} {hold:?}");
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         fence
     });
     let [wait, hold] = [spans.last(WAIT), spans.last(HOLD)];
@@ -286,7 +286,7 @@ fn a_lease_on_its_way_has_no_span() {
     let lease = take(&long_lock(&client, "k").reentrant()).detach().unwrap();
     assert_eq!(ended(&spans), "detached");
     let guard = client.attach(lease).unwrap();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert_eq!(ended(&spans), "released");
     assert_eq!((spans.named(WAIT).len(), spans.named(HOLD).len()), (2, 4));
 }
@@ -326,7 +326,7 @@ fn each_guard_that_shares_a_lease_to_read_has_a_span() {
     assert_eq!(links.collect::<Vec<_>>(), [[asked.number], [joined.number]]);
     assert_eq!(first.unlock().unwrap(), ReleaseOutcome::StillHeld(1));
     assert_eq!(outcomes(), ["still_held", "open"]);
-    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(second);
     assert_eq!(outcomes(), ["still_held", "released"]);
 
     let [first, second] = readers(&mutex);
@@ -373,7 +373,7 @@ fn a_writer_that_reads_on_has_another_span() {
         fields(reading),
         [("lock.kind", "read"), ("lock.name", "rw")]
     );
-    assert_eq!(reader.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(reader);
     assert_eq!(ended(&spans), "released");
 }
 
@@ -387,7 +387,7 @@ fn all_levels_of_an_owner_share_a_span() {
     let inner = take(&mutex);
     drop(outer);
     assert!(!spans.last(HOLD).is_closed());
-    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(inner);
     assert_eq!(ended(&spans), "released");
     let owner = Owner::new();
     let levels = [(); 2].map(|()| mutex.lock_as(&owner, &Wait::unlimited()).unwrap());
@@ -423,7 +423,7 @@ impl Hostile {
     fn called(&self, as_what: &'static str) {
         self.calls.send(as_what).unwrap();
         let guard = self.client.mutex(as_what).lock().unwrap();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         panic!("planned");
     }
 }
@@ -436,7 +436,7 @@ impl Subscriber for Hostile {
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         self.calls.send(attributes.metadata().name()).unwrap();
         let guard = self.client.mutex("new").lock().unwrap();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         Id::from_u64(1)
     }
 
@@ -473,7 +473,7 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
             // For the whole process: tracing calls one of a thread for nothing that it calls.
             tracing::subscriber::set_global_default(hostile).unwrap();
             let guard = take(&long_lock(&client, "k"));
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             let expected = [WAIT, HOLD, "follows", "record", "close", "record", "close"];
             assert_eq!(seen.try_iter().collect::<Vec<_>>(), expected);
             let work = AssertUnwindSafe(|| {

@@ -1,6 +1,6 @@
 //! Locks that are held for some time at least, however early they are released.
 
-use crate::clients::{LONG_TTL, SOON, builder, client, left, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, client, left, long_lock, take, unlock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::versions::threes;
@@ -61,7 +61,7 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
                 };
                 let next = theirs.lock_timeout(SOON * 2).unwrap().expect("it ends");
                 assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
-                assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(next);
             }
         }
     }
@@ -85,7 +85,7 @@ fn readers_and_writers_keep_their_entries_as_well() {
             assert!(eventually(SOON, || servers
                 .iter()
                 .all(|server| left(server, KEY).is_some())));
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             if begun.elapsed() < D / 2 {
                 assert!(other.write_mutex("k").try_lock().unwrap().is_none());
                 assert_eq!(other.read_mutex("k").try_lock().unwrap().is_some(), is_read);
@@ -96,7 +96,7 @@ fn readers_and_writers_keep_their_entries_as_well() {
                 .unwrap()
                 .expect("it ends");
             assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
-            assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(next);
         }
     }
 }
@@ -115,8 +115,8 @@ fn who_shares_a_lock_keeps_it_as_well() {
     let outer = levels.lock().unwrap();
     let inner = levels.clone().min_hold(D).lock().unwrap();
     drop((first, outer));
-    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(inner.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(second);
+    unlock(inner);
     drop(
         other
             .write_mutex("k")
@@ -142,16 +142,11 @@ fn a_release_after_its_time_frees_the_lock() {
     let mutex = long_lock(&client, "k").min_hold(Duration::from_millis(20));
     let guard = take(&mutex);
     thread::sleep(Duration::from_millis(21));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     assert!(eventually(SOON, || servers
         .iter()
         .all(|server| value(server, "k").is_none())));
-    assert_eq!(
-        take(&long_lock(&client, "other").min_hold(Duration::ZERO))
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&client, "other").min_hold(Duration::ZERO)));
     let error = client
         .mutex("k")
         .min_hold(LONG_TTL * 3)
@@ -175,7 +170,7 @@ fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
         .ttl(ttl)
         .watchdog(Watchdog::new())
         .min_hold(D);
-    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(take(&mutex));
     let first = left(&server, "k").expect("it ends");
     assert!(first > ttl && first <= D, "{first:?}");
     thread::sleep(ttl * 2);
@@ -191,7 +186,7 @@ fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
     let guard = take(&long_lock(&client, "k").min_hold(D * 20));
     assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
     servers[0].kill();
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     servers[0].restart().unwrap();
     drop(client.mutex("other").try_lock());
     assert!(client.flush_releases(SOON).is_ok());
@@ -221,7 +216,7 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
                     if let Some(guard) = mutex.try_lock().unwrap() {
                         thread::sleep(Duration::from_millis(1));
                         runs.fetch_add(1, Ordering::Relaxed);
-                        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                        unlock(guard);
                         return;
                     }
                     thread::sleep(Duration::from_millis(5));

@@ -1,9 +1,11 @@
 //! Nodes on Unix domain sockets: the same lock, without a port.
 
-use crate::clients::{SOON, causes, client, client_of, failure, gone_for_good, long_lock, take};
+use crate::clients::{
+    SOON, causes, client, client_of, failure, gone_for_good, long_lock, take, unlock,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, Phase, ReleaseOutcome};
+use quorumlock::{Cause, Phase};
 
 fn start() -> Server {
     Server::plan().unix_socket("node.sock").start().unwrap()
@@ -21,7 +23,7 @@ fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let theirs = client(&servers);
     let guard = take(&long_lock(&mine, "k"));
     assert!(long_lock(&theirs, "k").try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     drop(take(&long_lock(&theirs, "k")));
     gone_for_good(&servers, "k");
 }
@@ -31,11 +33,11 @@ fn sockets_and_ports_mix() {
     let servers = [start(), Server::start().unwrap(), start()];
     let mutex = long_lock(&client(&servers), "k");
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&mutex));
     }
     servers[0].pause().unwrap();
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&mutex));
     }
 }
 
@@ -74,7 +76,7 @@ fn a_database_and_a_password_reach_a_socket_too() {
     let guard = take(&long_lock(&client, "k"));
     // The key of the lock, and the node's note.
     assert!(server.info("db3").unwrap().starts_with("keys=2"));
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     let error = failure(&long_lock(&client_of([server.url()]), "k"));
     assert_eq!(causes(&error)[0].1, Phase::Handshake);
     assert_eq!(causes(&error)[0].2, Cause::Auth);

@@ -12,11 +12,12 @@ mod restarts;
 
 use crate::clients::{
     LONG_TTL, SOON, calls, client, gone_for_good, left, long_lock, short_timeout_client_of, take,
+    unlock,
 };
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use crossbeam_channel::TryRecvError;
-use quorumlock::{Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use quorumlock::{Mutex, MutexGuard, Redlock, Watchdog};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,16 +70,13 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     let mut servers = Server::several(5).unwrap();
     let mine = short_timeout_client(&servers);
     let theirs = client(&servers);
-    assert_eq!(
-        take(&long_lock(&mine, "before")).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&mine, "before")));
     servers[0].pause().unwrap();
     servers[1].kill();
     let guard = is_held_for(TTL * 3, &watched(&mine, TTL));
     assert!(guard.remaining() <= TTL);
     assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     gone_for_good(&servers[2..], KEY);
 }
 
@@ -145,7 +143,7 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
             );
             servers[0].resume().unwrap();
             for guard in guards {
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(guard);
             }
             let clone = client.clone();
             drop(client);
@@ -181,10 +179,7 @@ fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
         || {
             let servers = Server::several(3).unwrap();
             let client = client(&servers);
-            assert_eq!(
-                take(&long_lock(&client, KEY)).unlock().unwrap(),
-                ReleaseOutcome::Released
-            );
+            unlock(take(&long_lock(&client, KEY)));
             assert!(
                 threads_named(THREAD).is_empty(),
                 "no watchdog was asked for"

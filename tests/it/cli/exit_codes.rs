@@ -2,6 +2,7 @@
 
 use super::deployment::{Deployment, Ended, folder, prints, run, tool, wait};
 use super::stopped::children_of;
+use crate::clients::pause;
 use crate::support::process::{eventually, processor_time_of};
 use crate::support::server::{Answer, free_port};
 use nix::sys::signal::{Signal, kill};
@@ -135,10 +136,7 @@ fn messages_name_options() {
     for (words, expected) in table {
         assert_eq!(message(words), format!("quorumlock: {expected}\n"));
     }
-    deployment
-        .servers
-        .iter()
-        .for_each(|server| server.pause().unwrap());
+    pause(&deployment.servers);
     let unavailable = message(&["--unavailable-after", "100ms"]);
     assert!(
         unavailable.contains("within 100 ms (--node-timeout)"),

@@ -2,12 +2,11 @@
 //! or withhold what they are. It names that, and states what holds then.
 
 use super::deployment::{Deployment, Ended, PATIENT, prints, run};
-use crate::clients::client;
+use crate::clients::{client, unlock};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::shard::{Shard, meet, own, serves};
-use quorumlock::ReleaseOutcome;
 use std::time::Duration;
 
 /// How long servers may take to see each other.
@@ -330,7 +329,7 @@ fn a_url_of_a_replica_leads_every_command_to_the_master_of_its_shard() {
             ended.all()
         );
     }
-    assert_eq!(guard.unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard.unwrap());
     let ended = run(deployment.tool(&["run", "-n", "k", "--", "true"]));
     assert_eq!(ended.code, Some(0), "{}", ended.all());
 }

@@ -1,6 +1,7 @@
 //! `nodes`, `show`, `ls`, `break` and `bench`. [`scans`] is about `scan`, [`read_write`] about
 //! read-write locks.
 
+use crate::clients::resume;
 mod read_write;
 mod scans;
 
@@ -177,10 +178,7 @@ fn show_gives_the_holder_of_each_node_and_the_time_of_a_quorum() {
         "{}",
         ended.all()
     );
-    deployment
-        .servers
-        .iter()
-        .for_each(|server| server.resume().unwrap());
+    resume(&deployment.servers);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The promise: the command is dead before the lease is, and nothing of its group is left.
 
 use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait};
+use crate::clients::{pause, resume};
 use crate::support::process::{eventually, exists};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -155,9 +156,7 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
             runs.iter().all(|run| last_sign(&run.stamp) > 0)
         };
         assert!(eventually(Duration::from_secs(60), are_running));
-        deployment.servers[..3]
-            .iter()
-            .for_each(|server| server.pause().unwrap());
+        pause(&deployment.servers[..3]);
         for run in runs {
             assert_eq!(wait(run.tool).code, Some(70));
             let events = events(&fs::read_to_string(&run.events).unwrap());
@@ -186,9 +185,7 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
             );
             least = least.min(end - last);
         }
-        deployment.servers[..3]
-            .iter()
-            .for_each(|server| server.resume().unwrap());
+        resume(&deployment.servers[..3]);
     }
     println!(
         "{judged} of {judged} gone before the end of the lease, by at least {least} µs; {set_aside} set aside"
@@ -207,9 +204,7 @@ fn nothing_of_the_group_is_left() {
     let text = fs::read_to_string(&run.stamp).unwrap();
     let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
     assert!(pids.len() == 3 && pids.iter().all(|&pid| exists(pid)));
-    deployment.servers[..3]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
+    pause(&deployment.servers[..3]);
     assert_eq!(wait(run.tool).code, Some(70));
     assert!(
         !pids.iter().any(|&pid| exists(pid)),

@@ -3,6 +3,7 @@
 
 use super::deployment::{Deployment, boot_time_us, folder, run};
 use super::loss::{STUBBORN, last_sign};
+use crate::clients::pause;
 use crate::support::process::eventually;
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
@@ -95,9 +96,7 @@ fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), 
         );
         thread::sleep(Duration::from_millis(50));
     }
-    deployment.servers[..2]
-        .iter()
-        .for_each(|server| server.pause().unwrap());
+    pause(&deployment.servers[..2]);
     let paused = boot_time_us();
     assert_eq!(running.code(), Some(70));
     let end = paused + u64::try_from(TTL.as_micros()).unwrap();

@@ -2,12 +2,12 @@
 
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
-use crate::clients::{SOON, long_lock, ok, take};
+use crate::clients::{SOON, long_lock, ok, take, unlock};
 use crate::support::capable::has_users;
 use crate::support::queues::has_entries;
 use crate::support::server::{Answer, Server};
 use quorumlock::protocol::kinds;
-use quorumlock::{FencedMutex, Redlock, ReleaseOutcome};
+use quorumlock::{FencedMutex, Redlock};
 use std::thread;
 use std::time::Instant;
 
@@ -75,7 +75,7 @@ fn a_user_needs_the_rights_that_are_listed() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| fair(&other).lock().map(drop));
         has_entries([&server], KEY, 1);
-        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(held);
         waiting.join().unwrap().unwrap();
     });
     no_entry_stays(&[server]);

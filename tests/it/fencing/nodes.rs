@@ -3,15 +3,13 @@
 
 use crate::clients::{
     LONG_TTL, SOON, builder, client, long_lock, micros, minorities_fail, ok, scripts_run, take,
-    value,
+    unlock, value,
 };
 use crate::read_write::long;
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::kind::Any;
-use quorumlock::{
-    ExtendOutcome, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy,
-};
+use quorumlock::{ExtendOutcome, FencingToken, Mutex, MutexGuard, Redlock, RestartPolicy};
 use std::time::Duration;
 
 /// A lock with numbers.
@@ -98,7 +96,7 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
             servers.iter().filter(has_it).count() > count / 2,
             "a quorum has it before it is known"
         );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
         (kind.between)(&client);
@@ -123,7 +121,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_number() {
         assert!(kind.number(&servers[0]) >= fence(&guard).get());
         assert!(kind.owner(&servers[0]).is_some());
         assert_eq!(kind.owner(&servers[0]), kind.owner(&servers[1]));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         kind.becomes_free(&servers);
     }
 }
@@ -161,7 +159,7 @@ fn a_pending_release_is_that_of_a_lock_with_numbers() {
         // The lock's own key may be released in the instant in which the node is back.
         servers[0].command(&["SET", "kept", "1"]).unwrap();
         servers[0].kill();
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         servers[0].restart().unwrap();
         assert!(
             value(&servers[0], "kept").is_some(),

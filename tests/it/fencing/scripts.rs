@@ -3,7 +3,7 @@
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
-    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, user, value,
+    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, unlock, user, value,
 };
 use crate::read_write::long;
 use crate::support::capable::with_users;
@@ -79,7 +79,7 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
     // A minority does not prevent a lock.
     let others = Server::several(2).unwrap();
     let guard = take(&long_lock(&self::client([&server, &others[0], &others[1]]), "k").fenced());
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn nodes_without_scripts_say_so() {
         let by_text = mutex(&["~*", "+@all", "-evalsha"]);
         for mutex in [enough, by_text] {
             for _ in 0..3 {
-                assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(take(&mutex));
             }
         }
     }
@@ -136,7 +136,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
         assert_eq!(hash, Answer::Text(kinds::fenced::SCRIPT.sha1.to_owned()));
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
-            assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(take(&mutex));
         }
         // And the note of the node.
         assert_eq!(
@@ -150,7 +150,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
             assert!(guard.fence() > last);
             last = guard.fence();
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
         }
     }
 }
@@ -179,12 +179,7 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
         .node_timeout(Duration::from_millis(100))
         .build()
         .unwrap();
-    assert_eq!(
-        take(&long_lock(&client, "first").fenced())
-            .unlock()
-            .unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&client, "first").fenced()));
     assert_eq!(
         causes(&failure(&long_lock(&client, "second").fenced()))[0].2,
         Cause::TimedOut
@@ -238,6 +233,6 @@ fn full_memory_costs_nothing_that_is_held() {
         server
             .command(&["CONFIG", "SET", "maxmemory", "0"])
             .unwrap();
-        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(take(&mutex));
     }
 }

@@ -4,11 +4,11 @@
 //! A library is here by what it sends: `SET NX PX`, or a script that sets the key unless it exists;
 //! scripts that compare the whole value, and then delete the key or set its expiry.
 
-use crate::clients::{LONG_TTL, SOON, builder, left, long_lock, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, left, long_lock, take, unlock, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::threes;
-use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Redlock};
 
 const LABEL: &str = "billing@host7/4711";
 const SET_UNLESS_THERE: &str = "if redis.call('exists', KEYS[1]) == 1 then return 0 end \
@@ -81,7 +81,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
                     );
                 }
             }
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
             assert!(eventually(SOON, || servers
                 .iter()
                 .all(|server| value(server, "k").is_none())));
@@ -140,7 +140,7 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
         let plain = builder(&servers).build().unwrap();
         let guard = plain.attach(guard.detach().unwrap()).unwrap();
         assert_eq!(value(&servers[0], "k").as_ref(), Some(&ours));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert!(eventually(SOON, || servers
             .iter()
             .all(|server| value(server, "k").is_none())));

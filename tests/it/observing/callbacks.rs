@@ -1,7 +1,7 @@
 //! What callbacks may do: use the client, panic, drop its last handle.
 
 use super::{KEY, Recorder, TTL, delete, everywhere, observed, observed_by, words};
-use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take, unlock};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -25,14 +25,14 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     let theirs = take(&long_lock(&super::client(&*servers), KEY));
     everywhere(servers, KEY);
     assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-    assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(theirs);
     gone_for_good(&*servers, KEY);
     // Taken, extended and repaired by hand, released.
     let guard = take(&long_lock(client, KEY));
     everywhere(servers, KEY);
     delete(&servers[..1], KEY);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     // Dropped.
     drop(take(&long_lock(client, "dropped")));
     assert!(eventually(SOON, || {
@@ -102,10 +102,7 @@ fn each_observer_gets_every_event_in_order_whatever_another_does() {
         .fold(builder(&servers), add)
         .build()
         .unwrap();
-    assert_eq!(
-        take(&long_lock(&client, KEY)).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&long_lock(&client, KEY)));
     drop(take(&long_lock(&client, "dropped")));
     servers[1].kill();
     servers[2].kill();
@@ -147,10 +144,7 @@ fn what_a_callback_throws_may_throw_again_when_it_goes() {
     let recorder = Recorder::acting(|_| std::panic::panic_any(Bomb));
     let client = observed(&servers, &recorder);
     for _ in 0..3 {
-        assert_eq!(
-            take(&long_lock(&client, KEY)).unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(take(&long_lock(&client, KEY)));
     }
     assert_eq!(recorder.count("released"), 3);
 }

@@ -1,11 +1,11 @@
 //! A writer becomes a reader, also while nodes hang.
 
 use super::{can_write, entries, long, read, write};
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client};
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, resume, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
-use quorumlock::{ErrorKind, ExtendOutcome, ReleaseOutcome};
+use quorumlock::{ErrorKind, ExtendOutcome};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
     assert!(guard.remaining() > LONG_TTL);
     drop(guard);
     assert!(!can_write(&one));
-    assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(second);
     assert!(eventually(SOON, || can_write(&one)));
 }
 
@@ -56,9 +56,7 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
     servers[1].pause().unwrap();
     let guard = guard.downgrade().expect("its lease lasts");
     assert!(guard.remaining() > LONG_TTL / 2);
-    for server in &servers[..2] {
-        server.resume().unwrap();
-    }
+    resume(&servers[..2]);
     assert!(
         eventually(SOON, || servers
             .iter()

@@ -1,7 +1,7 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good};
+use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, unlock};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -35,7 +35,7 @@ fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
         ));
     }
     assert!(!can_write(&long(&client)));
-    assert_eq!(last.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(last);
     gone_for_good(&servers, KEY);
 }
 
@@ -163,7 +163,7 @@ fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
         assert!(!can_read(&reader));
         assert!(servers.iter().all(|server| entries(server) == ('r', 1)));
         assert!(guard.remaining() > LONG_TTL / 2);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         drop(writes.join().unwrap());
     });
 }

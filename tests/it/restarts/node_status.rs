@@ -1,7 +1,7 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{SOON, builder, calling, failure, take};
+use crate::clients::{SOON, builder, calling, failure, pause, resume, take};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
@@ -347,7 +347,7 @@ fn reading_the_status_waits_for_no_node() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
     acquaint(&client);
-    servers.iter().for_each(|server| server.pause().unwrap());
+    pause(&servers);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| client.mutex(KEY).try_lock());
         thread::sleep(Duration::from_millis(200));
@@ -363,7 +363,7 @@ fn reading_the_status_waits_for_no_node() {
     failure(&client.mutex(KEY));
     let state = client.nodes().unwrap()[0].state();
     assert_eq!(state, NodeState::Down(Cause::TimedOut));
-    servers.iter().for_each(|server| server.resume().unwrap());
+    resume(&servers);
     let server = &servers[0];
     assert!(eventually(SOON, || matches!(
         server.command(&["PING"]),

@@ -2,14 +2,14 @@
 
 use super::{set, take};
 use crate::clients::{
-    LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, value,
+    LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, unlock, value,
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::threes;
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Redlock};
 use std::thread;
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
                     .iter()
                     .all(|server| value(server, "a").is_none())));
                 assert!(!waiting.is_finished());
-                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                unlock(guard);
             }
             waiting.join().unwrap()
         });
@@ -117,7 +117,7 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             let values: Vec<_> = servers.iter().map(|server| value(server, "c")).collect();
             values[0].is_some() && values.iter().all(|value| *value == values[0])
         }));
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         KEYS.iter().for_each(|key| gone_for_good(&servers, key));
     }
 }
@@ -156,7 +156,7 @@ fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
             call(&servers, DELETE_OWN, &KEYS, &["5f1d7a84"]),
             [const { Answer::Number(0) }; 3]
         );
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         client.flush_releases(SOON).unwrap();
 
         let count = Answer::Number(theirs.len() as i64);

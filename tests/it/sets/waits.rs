@@ -1,7 +1,7 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock};
+use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
@@ -41,20 +41,14 @@ fn a_set_waits_where_a_node_has_no_scripts() {
         for guard in held {
             thread::sleep(ARRIVAL);
             assert!(!waiting.is_finished());
-            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            unlock(guard);
         }
-        assert_eq!(
-            waiting.join().unwrap().unlock().unwrap(),
-            ReleaseOutcome::Released
-        );
+        unlock(waiting.join().unwrap());
     });
     // That a node has no queue does not affect its votes.
     assert_eq!(downs.all(), []);
     // Nothing is left where it could be deleted.
-    assert_eq!(
-        take(&set(&other, &["a", "b", "c", "d"])).unlock().unwrap(),
-        ReleaseOutcome::Released
-    );
+    unlock(take(&set(&other, &["a", "b", "c", "d"])));
 }
 
 #[test]
@@ -122,7 +116,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
             before,
             "the guard of b is in this client"
         );
-        assert_eq!(lock.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(lock);
         let guard = waiting.join().unwrap();
         assert_eq!(calls(&server, "set"), before + 3);
         let single = threads.spawn(|| long_lock(&client, "c").lock().unwrap());
@@ -135,7 +129,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
         });
         become_as_many_as(3);
         assert_eq!(calls(&server, "set"), before + 3);
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         let first = single.join().unwrap();
         assert!(!other.is_finished(), "it queued up behind the lock");
         drop(first);

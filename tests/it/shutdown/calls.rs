@@ -1,7 +1,9 @@
 //! Calls for locks after the shutdown has begun, and calls that are on their way then.
 
 use super::{MOMENT, begin, complete, incomplete};
-use crate::clients::{LONG_TTL, SOON, Seen, builder, calling, calls, client, long_lock, take};
+use crate::clients::{
+    LONG_TTL, SOON, Seen, builder, calling, calls, client, long_lock, pause, resume, take,
+};
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason};
 use quorumlock::kind::{Any, Kind};
@@ -110,7 +112,7 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
         .build()
         .unwrap();
     client.connect(SOON).unwrap();
-    servers.iter().for_each(|server| server.pause().unwrap());
+    pause(&servers);
     thread::scope(|scope| {
         let client = &client;
         let in_progress = attempts.map(|attempt| scope.spawn(move || attempt(client)));
@@ -120,7 +122,7 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
         let waiting = scope.spawn(|| client.shutdown(SOON).unwrap());
         thread::sleep(MOMENT);
         assert!(!waiting.is_finished(), "calls are in progress");
-        servers.iter().for_each(|server| server.resume().unwrap());
+        resume(&servers);
         assert_eq!(waiting.join().unwrap(), ShutdownOutcome::Complete);
         let found: Vec<_> = servers.iter().map(keys).collect();
         assert!(found.iter().all(Vec::is_empty), "{found:?}");

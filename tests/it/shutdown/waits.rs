@@ -1,7 +1,7 @@
 //! Waits that a shutdown ends: at once, wherever they are, and without leaving a key or an entry.
 
 use super::{MOMENT, begin, complete};
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, client, gone_for_good, long_lock, pause, resume, take};
 use crate::support::process::eventually;
 use crate::support::queues::has_entries;
 use crate::support::server::Server;
@@ -107,7 +107,7 @@ fn for_a_lease_to_read_that_another_thread_extends() {
     let mutex = client.read_mutex("k").ttl(LONG_TTL);
     let reader = take(&mutex);
     thread::scope(|scope| {
-        servers.iter().for_each(|server| server.pause().unwrap());
+        pause(&servers);
         let extending = scope.spawn(|| reader.extend(LONG_TTL * 2));
         thread::sleep(MOMENT);
         let waiting = [
@@ -117,7 +117,7 @@ fn for_a_lease_to_read_that_another_thread_extends() {
         thread::sleep(MOMENT);
         let outcome = client.shutdown(Duration::ZERO).unwrap();
         assert_eq!(super::incomplete(outcome).0, ["k"]);
-        servers.iter().for_each(|server| server.resume().unwrap());
+        resume(&servers);
         for thread in waiting {
             let error = thread.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}");
@@ -138,7 +138,7 @@ fn while_all_nodes_hang() {
         .build()
         .unwrap();
     assert!(eventually(SOON, || client.connect(SOON).is_ok()));
-    servers.iter().for_each(|server| server.pause().unwrap());
+    pause(&servers);
     thread::scope(|scope| {
         let mutex = long_lock(&client, "k");
         let waiting = scope.spawn(move || (mutex.lock().unwrap_err(), Instant::now()));
@@ -151,7 +151,7 @@ fn while_all_nodes_hang() {
         let (held, calls, nodes) = super::incomplete(outcome);
         assert_eq!((held.len(), calls, nodes.len()), (0, 0, 3));
     });
-    servers.iter().for_each(|server| server.resume().unwrap());
+    resume(&servers);
     complete(&client);
     gone_for_good(&servers, "k");
 }

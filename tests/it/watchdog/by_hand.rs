@@ -1,11 +1,11 @@
 //! Extensions by hand of locks that are watched.
 
 use super::{KEY, TTL, watched};
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good, take};
+use crate::clients::{LONG_TTL, SOON, client, gone_for_good, take, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crossbeam_channel::RecvTimeoutError;
-use quorumlock::{ExtendOutcome, ReleaseOutcome, Watchdog};
+use quorumlock::{ExtendOutcome, Watchdog};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
         guard.lost().unwrap().recv_timeout(TTL * 5),
         Err(RecvTimeoutError::Timeout)
     );
-    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    unlock(guard);
     gone_for_good(&servers, KEY);
 }
 

@@ -3,11 +3,11 @@
 
 use super::super::{KEY, ask, entries, is_marked, long, read, servers};
 use super::{DAY, HOUR, SHORT, fenced, is_free, micros, number, set, stored};
-use crate::clients::{LONG_TTL, SOON, builder, client, left, value};
+use crate::clients::{LONG_TTL, SOON, builder, client, left, unlock, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use quorumlock::ExtendOutcome;
 use quorumlock::algorithm::fence::LEAD_LIMIT;
-use quorumlock::{ExtendOutcome, ReleaseOutcome};
 use std::thread;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
             );
             assert!(waits.join().unwrap());
         });
-        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        unlock(guard);
         assert_eq!(stored(&server), Some((last, until)));
         // Neither a reader nor a writer without a number takes it away or keeps it for longer.
         let plain = long(&client([&server]));
