@@ -2,7 +2,7 @@
 //! leads nowhere.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly,
     short_timeout_client_of, take, unlock, value,
 };
 use crate::support::preload;
@@ -62,11 +62,7 @@ fn a_duplicate_among_three_leaves_two_votes() {
     let servers = Server::several(2).unwrap();
     let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
     // The end of the client may wait for two of these.
-    let patient = Redlock::builder()
-        .nodes(urls)
-        .node_timeout(Duration::from_secs(2))
-        .build()
-        .unwrap();
+    let patient = client_at(urls, |builder| builder.node_timeout(Duration::from_secs(2)));
     let mutex = long_lock(&patient, "k");
     for _ in 0..20 {
         unlock(take(&mutex));
@@ -101,11 +97,7 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
     for stalled in [0, 1] {
         let proxies = [0, 1].map(|_| Proxy::before(server.port()));
         let urls = [proxies[0].url(), format!("{}/1", proxies[1].url()), dead()];
-        let client = Redlock::builder()
-            .nodes(urls)
-            .node_timeout(NODE_TIMEOUT * 10)
-            .build()
-            .unwrap();
+        let client = client_at(urls, |builder| builder.node_timeout(NODE_TIMEOUT * 10));
         proxies[stalled].stall(Direction::ToClient);
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
@@ -256,11 +248,7 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     let proxy = Proxy::before(servers[0].port());
     let urls = [servers[0].url(), proxy.url(), servers[1].url()];
     let guard = take(&long_lock(
-        &Redlock::builder()
-            .nodes(urls)
-            .node_timeout(SOON)
-            .build()
-            .unwrap(),
+        &client_at(urls, |builder| builder.node_timeout(SOON)),
         "k",
     ));
     assert!(eventually(SOON, || servers

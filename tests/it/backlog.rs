@@ -1,11 +1,10 @@
 //! Many requests that wait for their answers on one connection, as from many threads to a node that
 //! is far away.
 
-use crate::clients::{SOON, client_of, long_lock, take};
+use crate::clients::{SOON, client_at, client_of, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::Redlock;
 use std::io;
 use std::net::TcpListener;
 use std::thread::Builder;
@@ -18,11 +17,7 @@ const REQUEST: usize = 90;
 fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
-    let client = Redlock::builder()
-        .node(proxy.url())
-        .node_timeout(SOON * 3)
-        .build()
-        .unwrap();
+    let client = client_at([proxy.url()], |builder| builder.node_timeout(SOON * 3));
     drop(take(&long_lock(&client, "first")));
     proxy.stall(Direction::ToClient);
     let before = proxy.bytes(Direction::ToServer);
@@ -73,11 +68,7 @@ fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = urls.chain([format!("redis://{}", hung.local_addr().unwrap())]);
     // As long as the node is not late, it is asked.
-    let client = Redlock::builder()
-        .nodes(urls)
-        .node_timeout(SOON * 6)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| builder.node_timeout(SOON * 6));
     let mutex = long_lock(&client, &"k".repeat(4096));
     drop(take(&mutex));
     let (mut first, _) = hung.accept().unwrap();

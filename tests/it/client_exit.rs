@@ -4,7 +4,9 @@
 //! sent. What a socket does not take at once is sent by a thread of its own while no call is under
 //! way.
 
-use crate::clients::{SOON, builder, client_of, key_counts, long_lock, pause, resume, take};
+use crate::clients::{
+    SOON, builder, client_at, client_of, key_counts, long_lock, pause, resume, take,
+};
 use crate::support::child::{Child, End};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
@@ -165,11 +167,7 @@ fn the_drop_of_the_last_handle_has_limits() {
     let proxy = Proxy::before(server.port());
     let dropped = |direction: Option<Direction>| {
         let timeout = Duration::from_millis(500);
-        let client = Redlock::builder()
-            .node(proxy.url())
-            .node_timeout(timeout)
-            .build()
-            .unwrap();
+        let client = client_at([proxy.url()], |builder| builder.node_timeout(timeout));
         // Releases go by the hash of their script from now on.
         assert!(take(&long_lock(&client, "first")).unlock().is_ok());
         let guards: Vec<_> = (0..100)
@@ -232,11 +230,7 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
             "EVAL" | "EVALSHA" => vec![say(&format!("-{error}\r\n"))],
             _ => vec![Act::Say(healthy(command))],
         });
-        let client = Redlock::builder()
-            .node(fake.url())
-            .release_notifications(false)
-            .build()
-            .unwrap();
+        let client = client_at([fake.url()], |builder| builder.release_notifications(false));
         drop(take(&long_lock(&client, "k")));
         let failed = client
             .flush_releases(Duration::from_millis(300))
@@ -264,11 +258,9 @@ fn far(servers: &[Server]) -> Vec<Proxy> {
 }
 
 fn far_client(proxies: &[Proxy]) -> Redlock {
-    Redlock::builder()
-        .nodes(proxies.iter().map(Proxy::url))
-        .node_timeout(Duration::from_secs(2))
-        .build()
-        .unwrap()
+    client_at(proxies.iter().map(Proxy::url), |builder| {
+        builder.node_timeout(Duration::from_secs(2))
+    })
 }
 
 /// So many locks, on all nodes.

@@ -51,6 +51,22 @@ pub(crate) fn short_timeout_client_of<U: Into<String>>(
         .unwrap()
 }
 
+/// A client of these servers with a long node timeout and further settings.
+pub(crate) fn client_with<'s>(
+    servers: impl IntoIterator<Item = &'s Server>,
+    set: impl FnOnce(Builder) -> Builder,
+) -> Redlock {
+    set(builder(servers)).build().unwrap()
+}
+
+/// A client of these URLs with these settings.
+pub(crate) fn client_at<U: Into<String>>(
+    urls: impl IntoIterator<Item = U>,
+    set: impl FnOnce(Builder) -> Builder,
+) -> Redlock {
+    set(Redlock::builder().nodes(urls)).build().unwrap()
+}
+
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     Redlock::builder()
         .nodes(servers.into_iter().map(Server::url))

@@ -1,7 +1,7 @@
 //! Credentials that a provider returns: rotated while locks are held, in files, and from providers
 //! that fail.
 
-use crate::clients::{StopAtEnd, unlock};
+use crate::clients::{StopAtEnd, client_at, unlock};
 use crate::support::fake::{Fake, is};
 use crate::support::process::eventually;
 use crate::support::queues::connections;
@@ -218,11 +218,9 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
         }
     });
     assert_eq!(failures(&events), Vec::<String>::new());
-    let late = Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .credentials(|_| Ok(Credentials::new("p0").user("app")))
-        .build()
-        .unwrap();
+    let late = client_at(servers.iter().map(Server::url), |builder| {
+        builder.credentials(|_| Ok(Credentials::new("p0").user("app")))
+    });
     let error = late.mutex("held").try_lock().unwrap_err();
     let causes: Vec<Cause> = error.causes().iter().map(|fault| fault.cause()).collect();
     assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
@@ -498,12 +496,11 @@ fn a_password_file_is_read_again() {
         .collect();
     let events: Arc<Cell<Vec<Event>>> = Arc::default();
     let seen = Arc::clone(&events);
-    let redlock = Redlock::builder()
-        .nodes(&urls)
-        .password_file(&file)
-        .observer(move |event| seen.lock().unwrap().push(event.clone()))
-        .build()
-        .unwrap();
+    let redlock = client_at(&urls, |builder| {
+        builder
+            .password_file(&file)
+            .observer(move |event| seen.lock().unwrap().push(event.clone()))
+    });
     let mutex = redlock.mutex("a");
     pair(&mutex);
     mount("v2", b"\xff\n");

@@ -1,6 +1,6 @@
 //! What reaches the crates `log` and `metrics`.
 
-use crate::clients::{SOON, builder, long_lock, take};
+use crate::clients::{SOON, builder, client_with, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -166,11 +166,9 @@ fn the_recorder_gets_what_the_counters_count() {
         metrics::set_global_recorder(values.clone()).unwrap();
         let mut servers = Server::several(3).unwrap();
         let counters = Counters::by_prefix('/');
-        let client = builder(&servers)
-            .counters(&counters)
-            .observer(counters.recorder())
-            .build()
-            .unwrap();
+        let client = client_with(&servers, |builder| {
+            builder.counters(&counters).observer(counters.recorder())
+        });
         let guard = take(&long_lock(&client, "orders/1"));
         assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
         let _ = guard.unlock().unwrap();

@@ -8,7 +8,9 @@ mod game;
 mod hand_offs;
 mod storms;
 
-use crate::clients::{SOON, Seen, builder, calls, client, failure, long_lock, take};
+use crate::clients::{
+    SOON, Seen, builder, calls, client, client_at, client_with, failure, long_lock, take,
+};
 use crate::support::process::{alone, eventually};
 use crate::support::queues::{Stranger, count, entries, forge, has_channels, no_entry_stays};
 use crate::support::server::Server;
@@ -392,12 +394,7 @@ fn position(event: &Event) -> Option<Option<u32>> {
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
     let seen = Seen::nothing();
-    let build = |_| {
-        builder(&servers)
-            .observer(seen.by(position))
-            .build()
-            .unwrap()
-    };
+    let build = |_| client_with(&servers, |builder| builder.observer(seen.by(position)));
     let clients: Vec<Redlock> = (0..2).map(build).collect();
     let held = take(&fair(&client(&servers)));
     let all: Vec<&Server> = servers.iter().collect();
@@ -412,11 +409,7 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
     let error = failure(&fair(&Redlock::builder().node(node.url()).build().unwrap()));
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
     let node = EmbeddedNode::start().unwrap();
-    let silent = Redlock::builder()
-        .node(node.url())
-        .release_notifications(false)
-        .build()
-        .unwrap();
+    let silent = client_at([node.url()], |builder| builder.release_notifications(false));
     for lock in [fair(&silent).erase(), fair(&silent).fenced().erase()] {
         let errors = [
             lock.try_lock().map(drop),

@@ -2,7 +2,7 @@
 //! costs nothing.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good,
+    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, client_with, failure, gone_for_good,
     long_lock, ok, promptly, promptly_from, short_timeout_client_of, take, unlock,
 };
 use crate::support::capable::has_slow_loading;
@@ -184,11 +184,7 @@ fn a_replica_that_became_a_master() {
     let master = Server::start().unwrap();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     let max_ttl = Duration::from_millis(500);
-    let mutex = builder([&replica])
-        .ttl(max_ttl)
-        .max_ttl(max_ttl)
-        .build()
-        .unwrap()
+    let mutex = client_with([&replica], |builder| builder.ttl(max_ttl).max_ttl(max_ttl))
         .mutex("k")
         .ttl(max_ttl);
     failure(&mutex);

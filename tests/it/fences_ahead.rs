@@ -2,8 +2,8 @@
 //! number of the others.
 
 use crate::clients::{
-    SOON, address_of, causes, client, client_of, failure, long_lock, micros, ok, take, unlock,
-    value,
+    SOON, address_of, causes, client, client_at, client_of, failure, long_lock, micros, ok, take,
+    unlock, value,
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
@@ -11,7 +11,7 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock};
+use quorumlock::{Cause, ErrorKind, FencingToken, Phase};
 use std::time::Duration;
 
 const KEY: &str = "quorumlock-fence:k";
@@ -107,11 +107,9 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
         assert!(guard.fence().get() < micros() + HOUR);
         unlock(guard);
     }
-    let alone = Redlock::builder()
-        .node(liar.url())
-        .node_timeout(Duration::from_secs(1))
-        .build()
-        .unwrap();
+    let alone = client_at([liar.url()], |builder| {
+        builder.node_timeout(Duration::from_secs(1))
+    });
     assert_eq!(
         causes(&failure(&long_lock(&alone, "k").fenced()))[0].2,
         Cause::FenceAhead

@@ -10,11 +10,11 @@
 //! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` sets how many there are to be at
 //! least, and `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
-use crate::clients::calling;
+use crate::clients::{calling, client_at};
 use crate::storm::log::bytes;
 use crate::storm::{Stay, Storm, Story, Worker, durable, judge, now, number, seed};
+use quorumlock::ErrorKind;
 use quorumlock::event::Event;
-use quorumlock::{ErrorKind, Redlock};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -111,11 +111,9 @@ impl Note {
 fn work(worker: &Worker, thread: usize) {
     let note = Arc::new(Note::default());
     let mut random = worker.random(thread);
-    let client = Redlock::builder()
-        .nodes(worker.durable_urls())
-        .observer(calling(&note, Note::event))
-        .build()
-        .unwrap();
+    let client = client_at(worker.durable_urls(), |builder| {
+        builder.observer(calling(&note, Note::event))
+    });
     let locks = RESOURCES.map(|resource| {
         let log = worker.log_in(&worker.directory.join(resource), thread);
         (client.mutex(resource).ttl(TTL).fenced(), log)

@@ -2,15 +2,15 @@
 //! their answers, never waits longer for them, and never repeats what they sent.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, promptly_from,
-    take, unlock,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly,
+    promptly_from, take, unlock,
 };
 use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::ServerError;
-use quorumlock::{Cause, ErrorKind, Phase, Redlock};
+use quorumlock::{Cause, ErrorKind, Phase};
 use std::fs;
 use std::io;
 use std::thread;
@@ -244,12 +244,9 @@ fn a_connection_that_is_given_up_is_reset() {
             Event::Received(command) => vec![Act::Say(healthy(command))],
             Event::Connected => Vec::new(),
         });
-        let client = Redlock::builder()
-            .node(fake.url())
-            .node_timeout(SOON)
-            .release_notifications(false)
-            .build()
-            .unwrap();
+        let client = client_at([fake.url()], |builder| {
+            builder.node_timeout(SOON).release_notifications(false)
+        });
         let error = failure(&long_lock(&client, "k"));
         assert_eq!(causes(&error)[0].2, Cause::Protocol, "{answer:?}: {error}");
         assert!(error.to_string().contains(expected), "{answer:?}: {error}");
@@ -312,11 +309,9 @@ fn a_token_that_a_release_brings_back_is_not_shown() {
 #[test]
 fn a_node_that_answers_late_but_in_time_counts() {
     let fake = Fake::setting("+OK\r\n", NODE_TIMEOUT / 2);
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(NODE_TIMEOUT * 4)
-        .build()
-        .unwrap();
+    let client = client_at([fake.url()], |builder| {
+        builder.node_timeout(NODE_TIMEOUT * 4)
+    });
     let guard = take(&long_lock(&client, "k"));
     let waited = crate::clients::LONG_TTL - guard.remaining();
     assert!(

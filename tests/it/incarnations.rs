@@ -2,7 +2,7 @@
 //!
 //! Each client here is a *fresh program*: it has met no node before.
 
-use crate::clients::{SOON, builder, calls, take, value};
+use crate::clients::{SOON, builder, calls, client_at, client_with, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -140,11 +140,9 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
 #[test]
 fn the_longest_time_to_live_of_any_program_counts() {
     let mut servers = known(3);
-    let longer = builder(&servers)
-        .ttl(MAX_TTL * 2)
-        .max_ttl(MAX_TTL * 2)
-        .build()
-        .unwrap();
+    let longer = client_with(&servers, |builder| {
+        builder.ttl(MAX_TTL * 2).max_ttl(MAX_TTL * 2)
+    });
     drop(take(&longer.mutex("long")));
     assert!(
         servers
@@ -182,12 +180,7 @@ fn a_user_without_the_right_locks_all_the_same() {
     let urls = servers
         .iter()
         .map(|server| server.url().replace("redis://", "redis://app:pw@"));
-    let client = Redlock::builder()
-        .nodes(urls)
-        .ttl(MAX_TTL)
-        .max_ttl(MAX_TTL)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| builder.ttl(MAX_TTL).max_ttl(MAX_TTL));
     drop(take(&client.mutex("held")));
 }
 

@@ -2,7 +2,8 @@
 //! of it.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, unlock, value,
+    LONG_TTL, SOON, builder, client, client_with, gone_for_good, long_lock, promptly, take, unlock,
+    value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -59,10 +60,9 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
 #[test]
 fn times_to_live_reach_the_servers() {
     let server = Server::start().unwrap();
-    let client = builder([&server])
-        .max_ttl(Duration::from_secs(86_400))
-        .build()
-        .unwrap();
+    let client = client_with([&server], |builder| {
+        builder.max_ttl(Duration::from_secs(86_400))
+    });
     for (ttl, millis) in [(100, 100), (86_400_000, 86_400_000)] {
         let guard = take(&client.mutex("k").ttl(Duration::from_millis(ttl)));
         let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else {

@@ -6,8 +6,8 @@
 //! missing key proves something.
 
 use crate::clients::{
-    NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, long_lock, pause, resume, take,
-    unlock,
+    NODE_TIMEOUT, SOON, calls, client_at, client_with, failure, gone_for_good, long_lock, pause,
+    resume, take, unlock,
 };
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -47,10 +47,7 @@ enum Connections {
 fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
     let servers = Server::several(nodes).unwrap();
     let hung = &servers[..hung];
-    let client = builder(&servers)
-        .node_timeout(NODE_TIMEOUT * 4)
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT * 4));
     if connections == Connections::Open {
         open_all(&client, &servers);
     }
@@ -74,11 +71,9 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
         .map(|server| Proxy::before(server.port()))
         .collect();
     let node_timeout = NODE_TIMEOUT * 6;
-    let client = Redlock::builder()
-        .nodes(proxies.iter().map(Proxy::url))
-        .node_timeout(node_timeout)
-        .build()
-        .unwrap();
+    let client = client_at(proxies.iter().map(Proxy::url), |builder| {
+        builder.node_timeout(node_timeout)
+    });
     open_all(&client, &servers);
     let (hung, cut) = (&servers[..hung], &proxies[..hung]);
     let before = sets(hung);

@@ -1,7 +1,9 @@
 //! What a lease shows and does not show, and which ones are refused: ended, of something else, or
 //! made up.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, unlock, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, client, client_with, long_lock, take, unlock, value,
+};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
 use quorumlock::kind::{Any, Fenced, Read, Set, Slot};
@@ -35,13 +37,8 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
 #[test]
 fn a_lease_of_something_else_is_refused() {
     let servers = Server::several(3).unwrap();
-    let prefixed = |prefix: &str| {
-        builder(&servers)
-            .prefix(prefix)
-            .max_ttl(LONG_TTL)
-            .build()
-            .unwrap()
-    };
+    let prefixed =
+        |prefix: &str| client_with(&servers, |builder| builder.prefix(prefix).max_ttl(LONG_TTL));
     let mine = prefixed("mine/");
     let theirs = prefixed("theirs/");
     let lease = || {

@@ -2,7 +2,7 @@
 //! servers.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take, unlock,
+    LONG_TTL, SOON, calls, client, client_with, gone_for_good, long_lock, take, unlock,
 };
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -148,10 +148,9 @@ fn a_waiter_behind_a_guard_that_has_lost_its_lock_gets_it() {
 #[test]
 fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_all() {
     let server = Server::start().unwrap();
-    let waiting = builder([&server])
-        .unavailable_after(Duration::ZERO)
-        .build()
-        .unwrap();
+    let waiting = client_with([&server], |builder| {
+        builder.unavailable_after(Duration::ZERO)
+    });
     let other = client([&server]);
     let _held = take(&long_lock(&other, "k"));
     let wait = || {

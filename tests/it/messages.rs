@@ -3,13 +3,14 @@
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
-use crate::clients::{SOON, builder, client_of, failure, long_lock, ok, take};
+use crate::clients::{
+    SOON, builder, client_at, client_of, client_with, failure, long_lock, ok, take,
+};
 use crate::faults::keeps_secrets;
 use crate::support::capable::{has_users, knows_users};
 use crate::support::fake::{Act, Event, Fake, say};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
-use quorumlock::Redlock;
 use std::time::Duration;
 
 /// Is part of every password here, and must be in no message.
@@ -170,11 +171,9 @@ fn silence_does_not_hide_that_it_is_no_redis_server() {
         }
         Event::Received(_) | Event::Connected => Vec::new(),
     });
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
+    let client = client_at([fake.url()], |builder| {
+        builder.node_timeout(Duration::from_millis(100))
+    });
     let words = "not a RESP2 reply in the handshake; perhaps no Redis server, or a TLS port";
     let message = || failure(&client.mutex("k")).to_string();
     assert!(
@@ -194,10 +193,9 @@ fn silence_does_not_hide_that_it_is_no_redis_server() {
 #[test]
 fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
     let server = [Server::start().unwrap()];
-    let client = builder(&server)
-        .node_timeout(Duration::from_millis(300))
-        .build()
-        .unwrap();
+    let client = client_with(&server, |builder| {
+        builder.node_timeout(Duration::from_millis(300))
+    });
     let mutex = client.mutex("k");
     assert!(eventually(SOON, || mutex
         .try_lock()
@@ -262,11 +260,9 @@ fn nodes_that_did_not_fail_are_named_as_such() {
 #[test]
 fn a_restarted_node_says_how_long_it_does_not_vote() {
     let mut server = [Server::start().unwrap()];
-    let client = Redlock::builder()
-        .node(server[0].url())
-        .node_timeout(Duration::from_secs(1))
-        .build()
-        .unwrap();
+    let client = client_at([server[0].url()], |builder| {
+        builder.node_timeout(Duration::from_secs(1))
+    });
     let _ = take(&client.mutex("k")).unlock().unwrap();
     server[0].restart().unwrap();
     let expected = format!(

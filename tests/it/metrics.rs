@@ -1,7 +1,7 @@
 //! The counters for a metrics server: exact, also where events are not reported, and in a format
 //! that a strict reader accepts. That they count every call and hold once is a rule of the simulator.
 
-use crate::clients::{LONG_TTL, SOON, builder, gone_for_good, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, builder, client_with, gone_for_good, long_lock, take};
 use crate::support::exposition::Exposition;
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -28,11 +28,9 @@ fn is(counters: &Counters, name: &str, labels: &[(&str, &str)], expected: f64) {
 fn each_operation_counts_once() {
     let servers = Server::several(3).unwrap();
     let counters = Counters::by_prefix('/');
-    let client = builder(&servers)
-        .prefix("app:")
-        .counters(&counters)
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.prefix("app:").counters(&counters)
+    });
     let guard = take(&long_lock(&client, "orders/1"));
     let fenced = client.mutex("orders/2").fenced().lock().unwrap();
     assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
@@ -109,11 +107,9 @@ fn calls_within_a_callback_are_counted() {
             }
         }
     };
-    let built = builder(&servers)
-        .counters(&counters)
-        .observer(calls)
-        .build()
-        .unwrap();
+    let built = client_with(&servers, |builder| {
+        builder.counters(&counters).observer(calls)
+    });
     let _ = client.set(built);
     let redlock = client.get().unwrap();
     let _ = take(&long_lock(redlock, "outer")).unlock().unwrap();

@@ -1,6 +1,6 @@
 //! What a client has counted of each node: how long its replies took, and how it failed.
 
-use crate::clients::{SOON, builder, client, long_lock, take, unlock};
+use crate::clients::{SOON, client, client_with, long_lock, take, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{Cause, NodeStatus, Phase};
@@ -83,10 +83,9 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
 #[test]
 fn faults_are_counted_for_each_node_by_phase_and_cause() {
     let mut servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .node_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.node_timeout(Duration::from_millis(100))
+    });
     client.connect(SOON).unwrap();
     drop(take(&long_lock(&client, "k")));
     servers[2].kill();

@@ -7,7 +7,7 @@ mod endpoint;
 mod alerts;
 
 use crate::capi::library::root;
-use crate::clients::{SOON, builder, long_lock, take};
+use crate::clients::{SOON, client_with, long_lock, take};
 use crate::support::exposition::Exposition;
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -44,11 +44,9 @@ fn served() -> Exposition {
     let servers = Server::several(3).unwrap();
     let counters = Counters::by_prefix('/');
     // One node of four is not there: its faults are counted.
-    let client = builder(&servers)
-        .node("redis://127.0.0.1:1")
-        .counters(&counters)
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.node("redis://127.0.0.1:1").counters(&counters)
+    });
     client.connect(SOON).unwrap();
     assert!(eventually(SOON, || {
         let _ = take(&long_lock(&client, "orders/1")).unlock().unwrap();

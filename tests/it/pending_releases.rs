@@ -4,12 +4,13 @@
 mod outages;
 
 use crate::clients::{
-    SOON, builder, calls, causes, client, client_of, hang_and_fill, long_lock, take, unlock, value,
+    SOON, calls, causes, client, client_at, client_of, client_with, hang_and_fill, long_lock, take,
+    unlock, value,
 };
 use crate::support::fake::{Act, Event, Fake, healthy};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, Redlock};
+use quorumlock::{Cause, ErrorKind, ExtendOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -43,11 +44,9 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
 #[test]
 fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
     let fake = Fake::healthy_but("EVAL", vec![Act::Close]);
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(Duration::from_secs(60))
-        .build()
-        .unwrap();
+    let client = client_at([fake.url()], |builder| {
+        builder.node_timeout(Duration::from_secs(60))
+    });
     let guard = take(&long_lock(&client, "k"));
     let begun = Instant::now();
     assert_eq!(causes(&guard.unlock().unwrap_err())[0].2, Cause::Closed);
@@ -66,10 +65,9 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     let queued = hang_and_fill(&servers[2]);
     // The connection to the third is neither made nor refused. As long as it is not late, it is
     // asked.
-    let client = builder(&servers)
-        .node_timeout(Duration::from_secs(60))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.node_timeout(Duration::from_secs(60))
+    });
     for number in 0..PAIRS {
         unlock(take(&long_lock(&client, &format!("k{number}"))));
     }

@@ -1,7 +1,7 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never
 //! expires.
 
-use crate::clients::{SOON, Seen, builder, value};
+use crate::clients::{SOON, Seen, client_with, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
@@ -161,11 +161,9 @@ fn without_expiry(event: &Event) -> Option<(String, Vec<String>)> {
 fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers)
-        .prefix("jobs:")
-        .observer(journal.by(without_expiry))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.prefix("jobs:").observer(journal.by(without_expiry))
+    });
     let mutex = client.mutex("k");
     servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
     let _ = mutex.lock().unwrap().unlock().unwrap();
@@ -215,11 +213,9 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
 fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers)
-        .prefix("jobs:")
-        .observer(journal.by(without_expiry))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.prefix("jobs:").observer(journal.by(without_expiry))
+    });
     let permits = client.semaphore("k", 2).ttl(LONG);
     for server in &servers[..2] {
         server.command(&["SET", "jobs:k#1", "data"]).unwrap();
@@ -256,10 +252,9 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
 #[test]
 fn a_key_that_gets_its_expiry_late_is_waited_for() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .node_timeout(Duration::from_secs(3))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.node_timeout(Duration::from_secs(3))
+    });
     for server in &servers {
         server.command(&["SET", "k", "another program"]).unwrap();
     }

@@ -1,6 +1,6 @@
 //! A process whose limit of descriptors is lowered below what it has open: poll fails for good.
 
-use crate::clients::{builder, long_lock, take, unlock};
+use crate::clients::{client_with, long_lock, take, unlock};
 use crate::support::process::alone;
 use crate::support::server::Server;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
@@ -23,10 +23,7 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
         "poll_failures::where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer",
         || {
             let mut servers = Server::several(3).unwrap();
-            let client = builder(&servers)
-                .node_timeout(NODE_TIMEOUT)
-                .build()
-                .unwrap();
+            let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT));
             drop(take(&long_lock(&client, "k")));
             let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
             // The waker and three nodes are four.

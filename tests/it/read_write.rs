@@ -14,7 +14,9 @@ mod sharing;
 mod under_faults;
 mod waiting;
 
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, gone_for_good, unlock, value};
+use crate::clients::{
+    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, gone_for_good, unlock, value,
+};
 use crate::support::process::eventually;
 use crate::support::queues;
 use crate::support::server::{Answer, Server};
@@ -196,12 +198,8 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
 #[test]
 fn a_watched_reader_is_extended_and_reports_its_loss() {
     let mut servers = Server::several(3).unwrap();
-    let [one, other] = [(); 2].map(|()| {
-        builder(&servers)
-            .node_timeout(NODE_TIMEOUT)
-            .build()
-            .unwrap()
-    });
+    let [one, other] =
+        [(); 2].map(|()| client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT)));
     let mutex = Sides::of(&one, "k").ttl(TTL).watchdog(Watchdog::new());
     let guard = mutex.read.lock().unwrap();
     let lost = guard.lost().unwrap();

@@ -2,7 +2,7 @@
 //! lines beside it, the users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, Seen, client_of, gone_for_good, take, unlock};
+use crate::clients::{SOON, Seen, client_at, client_of, gone_for_good, take, unlock};
 use crate::support::server::{Answer, Server};
 use quorumlock::event::Event;
 use quorumlock::kind::Any;
@@ -221,11 +221,7 @@ fn the_printed_configuration_makes_durable_nodes_that_evict_nothing() {
     let urls = servers
         .iter()
         .map(|server| format!("redis://:{password}@{}", server.address()));
-    let client = Redlock::builder()
-        .nodes(urls)
-        .durable(true)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| builder.durable(true));
     client.connect(SOON).unwrap();
     let _ = take(&client.mutex("orders/42")).unlock().unwrap();
     for node in client.nodes().unwrap() {

@@ -2,8 +2,8 @@
 //! attempt.
 
 use crate::clients::{
-    SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, unlock,
-    value,
+    SOON, builder, causes, client, client_at, client_of, failure, hang_and_fill, long_lock, take,
+    unlock, value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
@@ -59,12 +59,11 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
 fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
     for nodes in [2, 3, 5] {
         let embedded: Vec<_> = (0..nodes).map(|_| EmbeddedNode::start().unwrap()).collect();
-        let client = Redlock::builder()
-            .nodes(embedded.iter().map(EmbeddedNode::url))
-            .unavailable_after(Duration::from_millis(300))
-            .restart_policy(RestartPolicy::Off)
-            .build()
-            .unwrap();
+        let client = client_at(embedded.iter().map(EmbeddedNode::url), |builder| {
+            builder
+                .unavailable_after(Duration::from_millis(300))
+                .restart_policy(RestartPolicy::Off)
+        });
         let mutex = long_lock(&client, "k");
         drop(mutex.lock().unwrap());
         embedded.iter().for_each(EmbeddedNode::kill);
@@ -226,12 +225,9 @@ fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension()
             ":1\r\n"
         };
         let fake = Fake::healthy_but(closes_at, vec![say(reply), Act::Close]);
-        let client = Redlock::builder()
-            .node(fake.url())
-            .node_timeout(SOON)
-            .release_notifications(false)
-            .build()
-            .unwrap();
+        let client = client_at([fake.url()], |builder| {
+            builder.node_timeout(SOON).release_notifications(false)
+        });
         let closed = || {
             assert!(fake.wait_for_open(0, SOON));
             // Not in the middle of a batch of calls, where a connection is trusted without a look.

@@ -1,7 +1,7 @@
 //! Nodes that come back, or seem to: they get the releases that they missed, and are not asked
 //! without end.
 
-use crate::clients::{SOON, client_of, long_lock, take, value};
+use crate::clients::{SOON, client_at, client_of, long_lock, take, value};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -82,11 +82,9 @@ fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
         "always",
     ])
     .unwrap();
-    let client = Redlock::builder()
-        .node(server.url())
-        .node_timeout(Duration::from_secs(3))
-        .build()
-        .unwrap();
+    let client = client_at([server.url()], |builder| {
+        builder.node_timeout(Duration::from_secs(3))
+    });
     let guard = take(&long_lock(&client, "k"));
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());

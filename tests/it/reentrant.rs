@@ -3,7 +3,8 @@
 mod hopping;
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calling, calls, client, gone_for_good, left, pause, resume, value,
+    LONG_TTL, SOON, builder, calling, calls, client, client_with, gone_for_good, left, pause,
+    resume, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -314,10 +315,9 @@ impl Reentering {
 fn a_callback_of_an_extension_is_refused_and_does_not_wait_for_itself() {
     let servers = Server::several(3).unwrap();
     let observer = Arc::new(Reentering::default());
-    let client = builder(&servers)
-        .observer(calling(&observer, Reentering::event))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.observer(calling(&observer, Reentering::event))
+    });
     let mutex = reentrant(&client, LONG_TTL);
     drop(observer.mutex.set(mutex.clone()));
     let guard = take(&mutex);

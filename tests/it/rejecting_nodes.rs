@@ -1,6 +1,6 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, Seen, builder, long_lock, take};
+use crate::clients::{SOON, Seen, builder, client_with, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
@@ -68,10 +68,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
     {
         let servers = Server::several(3).unwrap();
         let journal = Seen::nothing();
-        let client = builder(&servers)
-            .observer(journal.by(about_node))
-            .build()
-            .unwrap();
+        let client = client_with(&servers, |builder| builder.observer(journal.by(about_node)));
         becomes(&client, NodeState::Voting);
         let held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
@@ -103,10 +100,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
 fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let servers = Server::several(3).unwrap();
     let journal = Seen::nothing();
-    let client = builder(&servers)
-        .observer(journal.by(about_node))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| builder.observer(journal.by(about_node)));
     becomes(&client, NodeState::Voting);
     servers[0]
         .command(&["CONFIG", "SET", "maxmemory", "1"])

@@ -5,7 +5,7 @@
 //! same, so the server that repeats the run id takes no vote away; and no lock has two holders
 //! because of it.
 
-use crate::clients::{client_of, long_lock, take, unlock};
+use crate::clients::{client_at, client_of, long_lock, take, unlock};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -52,12 +52,11 @@ fn client(servers: &[Server], fake: &Fake, number: usize) -> Redlock {
 fn client_of_urls(servers: [String; 2], fake: &Fake, number: usize) -> Redlock {
     let mut urls = Vec::from(servers);
     urls.insert(number % 3, fake.url());
-    Redlock::builder()
-        .nodes(urls)
-        .node_timeout(Duration::from_secs(2))
-        .release_notifications(false)
-        .build()
-        .unwrap()
+    client_at(urls, |builder| {
+        builder
+            .node_timeout(Duration::from_secs(2))
+            .release_notifications(false)
+    })
 }
 
 /// Whether the fake was connected first, and has the vote of the server.
@@ -157,12 +156,11 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     let second = url(NODE_TIMEOUT * 3 / 2, false);
     let other = Fake::silent();
     let urls = [&first, &second, &other].map(Fake::url);
-    let client = Redlock::builder()
-        .nodes(urls)
-        .node_timeout(NODE_TIMEOUT)
-        .release_notifications(false)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| {
+        builder
+            .node_timeout(NODE_TIMEOUT)
+            .release_notifications(false)
+    });
     let won = long_lock(&client, "k").fenced().try_lock();
     assert!(
         won.is_err(),

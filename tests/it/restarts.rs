@@ -7,7 +7,9 @@
 mod node_status;
 mod replicas;
 
-use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, unlock, value};
+use crate::clients::{
+    SOON, builder, calls, causes, client_at, failure, gone_for_good, take, unlock, value,
+};
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -128,12 +130,9 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     let mut server = Server::with(&slowly).unwrap();
     let fill = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, i) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
-    let client = Redlock::builder()
-        .node(server.url())
-        .durable(true)
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
+    let client = client_at([server.url()], |builder| {
+        builder.durable(true).node_timeout(SOON)
+    });
     acquaint(&client);
     let mut was_loading = false;
     thread::scope(|scope| {

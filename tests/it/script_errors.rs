@@ -5,7 +5,9 @@
 //! versions. Here the causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS`
 //! names further servers, separated by colons.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, ok, take, unlock, user};
+use crate::clients::{
+    SOON, causes, client, client_of, client_with, failure, ok, take, unlock, user,
+};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::{servers_with, shown};
@@ -114,11 +116,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
  {
     let max_ttl = Duration::from_secs(3);
     for server in servers_with(&[]) {
-        let client = builder([&server])
-            .ttl(max_ttl)
-            .max_ttl(max_ttl)
-            .build()
-            .unwrap();
+        let client = client_with([&server], |builder| builder.ttl(max_ttl).max_ttl(max_ttl));
         let guard = take(&client.mutex(KEY).ttl(max_ttl));
         // A replica of a master that is not there: the key stays.
         ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);

@@ -6,8 +6,8 @@ mod faults;
 mod passing;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, lateness, left, long_lock, unlock,
-    value,
+    LONG_TTL, SOON, Seen, builder, calls, client, client_with, gone_for_good, lateness, left,
+    long_lock, unlock, value,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
@@ -146,10 +146,7 @@ fn round_trips(event: &Event) -> Option<u32> {
 fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let servers = Server::several(3).unwrap();
     let trips = Seen::nothing();
-    let mine = builder(&servers)
-        .observer(trips.by(round_trips))
-        .build()
-        .unwrap();
+    let mine = client_with(&servers, |builder| builder.observer(trips.by(round_trips)));
     let here = semaphore(&mine, 8);
     let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
     // Whatever this client holds itself is no crowd.

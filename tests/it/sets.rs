@@ -6,7 +6,7 @@ mod ring;
 mod waits;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, gone_for_good, left, unlock, value,
+    LONG_TTL, SOON, Seen, calls, client, client_with, gone_for_good, left, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -252,11 +252,9 @@ fn acquired_name(event: &Event) -> Option<String> {
 fn events_call_a_set_by_all_its_names() {
     let server = Server::start().unwrap();
     let names = Seen::nothing();
-    let client = builder([&server])
-        .prefix("app:")
-        .observer(names.by(acquired_name))
-        .build()
-        .unwrap();
+    let client = client_with([&server], |builder| {
+        builder.prefix("app:").observer(names.by(acquired_name))
+    });
     let guard = take(&set(&client, &["b", "a"]));
     assert_eq!(names.all(), ["a, b"]);
     assert!(format!("{guard:?}").contains("a, b") && value(&server, "app:a").is_some());

@@ -2,7 +2,7 @@
 //! that only looks waits.
 
 use crate::clients::{
-    SOON, builder, calling, client, gone_for_good, long_lock, pause, resume, take,
+    SOON, builder, calling, client, client_with, gone_for_good, long_lock, pause, resume, take,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -54,10 +54,9 @@ impl Slow {
 fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Acquired { .. }));
-    let client = builder(&servers)
-        .observer(calling(&slow, Slow::event))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.observer(calling(&slow, Slow::event))
+    });
     let mutex = client.mutex(KEY).ttl(TTL);
     type Call = fn(&Mutex) -> quorumlock::Result<Option<Duration>>;
     let calls: [Call; 3] = [
@@ -100,10 +99,9 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
 fn a_guard_that_took_an_extension_is_valid_too() {
     let servers = Server::several(3).unwrap();
     let slow = Slow::over(|event| matches!(event, Event::Extended { .. }));
-    let client = builder(&servers)
-        .observer(calling(&slow, Slow::event))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.observer(calling(&slow, Slow::event))
+    });
     let written = client.write_mutex(KEY).ttl(TTL).lock().unwrap();
     assert_eq!(
         written.downgrade().expect_err("the lease has ended").kind(),
@@ -159,10 +157,9 @@ impl Stopping {
 fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
-    let client = builder(&servers)
-        .observer(calling(&stopping, Stopping::event))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.observer(calling(&stopping, Stopping::event))
+    });
     let readers = Sides::of(&client, KEY).ttl(SOON);
     let (one, other): (RwReadGuard, RwReadGuard) =
         (readers.read.lock().unwrap(), readers.read.lock().unwrap());

@@ -1,11 +1,11 @@
 //! What `unlock` and a dropped guard report about the lock: `Expired`, and that it is lost, only
 //! where no quorum can have held it.
 
-use crate::clients::calling;
+use crate::clients::{calling, client_at};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::server::Server;
 use quorumlock::event::{Event as ClientEvent, LossReason};
-use quorumlock::{ErrorKind, NodeState, Redlock, ReleaseOutcome};
+use quorumlock::{ErrorKind, NodeState, ReleaseOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -63,12 +63,11 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
     for is_dropped in [false, true] {
         let mut servers = Server::several(3).unwrap();
         let counter = Arc::new(Counter::default());
-        let client = Redlock::builder()
-            .nodes(servers.iter().map(Server::url))
-            .max_ttl(LONG_TTL)
-            .observer(calling(&counter, Counter::event))
-            .build()
-            .unwrap();
+        let client = client_at(servers.iter().map(Server::url), |builder| {
+            builder
+                .max_ttl(LONG_TTL)
+                .observer(calling(&counter, Counter::event))
+        });
         servers[0].kill();
         let guard = client.mutex("held").ttl(LONG_TTL).lock().unwrap();
         servers[0].restart().unwrap();
@@ -138,12 +137,11 @@ fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
             node('a', late, "$-1\r\n", duplicate),
             node('c', late * 2, "+OK\r\n", other),
         ];
-        let client = Redlock::builder()
-            .nodes(fakes.iter().map(Fake::url))
-            .node_timeout(Duration::from_secs(5))
-            .release_notifications(false)
-            .build()
-            .unwrap();
+        let client = client_at(fakes.iter().map(Fake::url), |builder| {
+            builder
+                .node_timeout(Duration::from_secs(5))
+                .release_notifications(false)
+        });
         let guard = client.mutex("k").lock().unwrap();
         let released = guard.unlock().map_err(|error| error.kind());
         assert_eq!(

@@ -1,7 +1,9 @@
 //! How long a call waits, and what it ends with. That no call waits for less or for more than its
 //! limit is a rule of the simulator.
 
-use crate::clients::{NODE_TIMEOUT, SOON, builder, causes, long_lock, promptly, take};
+use crate::clients::{
+    NODE_TIMEOUT, SOON, causes, client_at, client_with, long_lock, promptly, take,
+};
 use crate::nemesis::clocks;
 use crate::support::fake::Fake;
 use crate::support::preload;
@@ -22,11 +24,7 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
     let patience = Duration::from_millis(200);
-    let client = quorumlock::Redlock::builder()
-        .nodes(urls)
-        .unavailable_after(patience)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| builder.unavailable_after(patience));
     // Two threads: the second waits behind the first, and fails with it.
     thread::scope(|scope| {
         let lock = || {
@@ -65,11 +63,7 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
     let limit = Duration::from_millis(300);
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
-    let client = Redlock::builder()
-        .nodes(urls)
-        .unavailable_after(limit)
-        .build()
-        .unwrap();
+    let client = client_at(urls, |builder| builder.unavailable_after(limit));
     let shutdown = CancelHandle::new();
     let patient = Wait::timeout(SOON).cancelled_by(&shutdown);
     thread::scope(|scope| {
@@ -90,11 +84,7 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
 #[test]
 fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answered() {
     let fake = Fake::silent();
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
+    let client = client_at([fake.url()], |builder| builder.node_timeout(SOON));
     thread::scope(|scope| {
         let head = scope.spawn(|| long_lock(&client, "k").lock_timeout(4 * LATE).is_err());
         thread::sleep(LATE);
@@ -109,10 +99,9 @@ fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answer
 #[test]
 fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers)
-        .unavailable_after(Duration::ZERO)
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.unavailable_after(Duration::ZERO)
+    });
     drop(take(&long_lock(&client, "before")));
     let barrier = Barrier::new(8);
     let errors: Vec<_> = thread::scope(|scope| {
@@ -151,11 +140,7 @@ fn spinning_ends_at_the_deadline() {
 #[test]
 fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
     let node = EmbeddedNode::start().unwrap();
-    let client = Redlock::builder()
-        .node(node.url())
-        .node_timeout(SOON)
-        .build()
-        .unwrap();
+    let client = client_at([node.url()], |builder| builder.node_timeout(SOON));
     let stale = take(&client.mutex("k").ttl(Duration::from_millis(500)));
     thread::sleep(Duration::from_millis(550));
     assert!(stale.remaining().is_zero());
@@ -180,12 +165,11 @@ fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
 #[test]
 fn a_wait_without_limit_is_no_longer_than_attempts_last() {
     let fake = Fake::silent();
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(SOON / 2)
-        .unavailable_after(Duration::from_millis(300))
-        .build()
-        .unwrap();
+    let client = client_at([fake.url()], |builder| {
+        builder
+            .node_timeout(SOON / 2)
+            .unavailable_after(Duration::from_millis(300))
+    });
     let mutex = client.mutex("k").ttl(Duration::from_millis(500));
     thread::scope(|scope| {
         let shutdown = CancelHandle::new();

@@ -6,7 +6,8 @@ mod losses;
 mod many;
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, gone_for_good, lateness, long_lock, take, unlock,
+    LONG_TTL, SOON, builder, calls, client, client_with, gone_for_good, lateness, long_lock, take,
+    unlock,
 };
 use crate::support::process::alone;
 use crate::support::queues::{channels, count, has_channels, no_entry_stays, subscribers};
@@ -102,11 +103,11 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
     let servers = Server::several(3).unwrap();
     let client = |release_notifications| {
         let delay = Duration::from_millis(700);
-        builder(&servers)
-            .retry_delay(delay, delay)
-            .release_notifications(release_notifications)
-            .build()
-            .unwrap()
+        client_with(&servers, |builder| {
+            builder
+                .retry_delay(delay, delay)
+                .release_notifications(release_notifications)
+        })
     };
     for (mine, theirs, is_woken) in [
         (true, true, true),
@@ -128,12 +129,7 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
 #[test]
 fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let server = Server::start().unwrap();
-    let client = || {
-        builder([&server])
-            .release_notifications(false)
-            .build()
-            .unwrap()
-    };
+    let client = || client_with([&server], |builder| builder.release_notifications(false));
     let mine = client();
     let theirs = client();
     let held = take(&long_lock(&theirs, "k"));

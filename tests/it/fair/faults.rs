@@ -1,7 +1,7 @@
 //! Fair locks when programs and nodes fail.
 
 use super::{fair, no_entry_stays, places};
-use crate::clients::{LONG_TTL, SOON, builder, client, take};
+use crate::clients::{LONG_TTL, SOON, builder, client, client_at, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::{Act, Fake, healthy};
 use crate::support::process::{alone, eventually};
@@ -178,13 +178,7 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
             false => vec![Act::Say(healthy(command))],
         });
         let urls = || servers.iter().map(Server::url).chain([fake.url()]);
-        let clients = [(); 3].map(|()| {
-            Redlock::builder()
-                .nodes(urls())
-                .max_ttl(LONG_TTL * 2)
-                .build()
-                .unwrap()
-        });
+        let clients = [(); 3].map(|()| client_at(urls(), |builder| builder.max_ttl(LONG_TTL * 2)));
         thread::scope(|scope| {
             for client in &clients {
                 scope.spawn(|| {

@@ -2,8 +2,8 @@
 //! writers grow all the same.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, long_lock, micros, minorities_fail, ok, scripts_run, take,
-    unlock, value,
+    LONG_TTL, SOON, client, client_at, client_with, long_lock, micros, minorities_fail, ok,
+    scripts_run, take, unlock, value,
 };
 use crate::read_write::long;
 use crate::support::process::eventually;
@@ -131,10 +131,9 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     for kind in &KINDS {
         let mut servers = Server::several(3).unwrap();
         // The numbers that they issued are forgotten, and no client guards against that.
-        let client = builder(&servers)
-            .restart_policy(RestartPolicy::Off)
-            .build()
-            .unwrap();
+        let client = client_with(&servers, |builder| {
+            builder.restart_policy(RestartPolicy::Off)
+        });
         let before = fence(&take(&(kind.mutex)(&client)));
         servers
             .iter_mut()
@@ -180,11 +179,9 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         let nodes = servers
             .iter()
             .map(|server| format!("{}?durable=true", server.url()));
-        let client = Redlock::builder()
-            .nodes(nodes)
-            .node_timeout(Duration::from_secs(1))
-            .build()
-            .unwrap();
+        let client = client_at(nodes, |builder| {
+            builder.node_timeout(Duration::from_secs(1))
+        });
         let mutex = (kind.mutex)(&client);
         let mut last = fence(&take(&mutex));
         let next = || {

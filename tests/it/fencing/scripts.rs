@@ -3,7 +3,8 @@
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
-    LONG_TTL, SOON, calls, causes, client, client_of, failure, long_lock, take, unlock, user, value,
+    LONG_TTL, SOON, calls, causes, client, client_at, client_of, failure, long_lock, take, unlock,
+    user, value,
 };
 use crate::read_write::long;
 use crate::support::capable::with_users;
@@ -174,11 +175,9 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
         }
         _ => vec![Act::Say(healthy(command))],
     });
-    let client = Redlock::builder()
-        .node(node.url())
-        .node_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
+    let client = client_at([node.url()], |builder| {
+        builder.node_timeout(Duration::from_millis(100))
+    });
     unlock(take(&long_lock(&client, "first").fenced()));
     assert_eq!(
         causes(&failure(&long_lock(&client, "second").fenced()))[0].2,

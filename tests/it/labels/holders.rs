@@ -1,7 +1,7 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_of, long_lock, ok, take, value,
+    LONG_TTL, SOON, builder, calls, client, client_of, client_with, long_lock, ok, take, value,
 };
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -82,10 +82,9 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
     let holder = labelled(&servers, "host7");
     let guard = take(&long_lock(&holder, "k"));
     assert!(everywhere(&servers, "k"));
-    let reader = builder(&servers)
-        .node_timeout(Duration::from_millis(200))
-        .build()
-        .unwrap();
+    let reader = client_with(&servers, |builder| {
+        builder.node_timeout(Duration::from_millis(200))
+    });
     let mutex = reader.mutex("k");
     // What one node has, or what one lacks, changes nothing.
     servers[0]

@@ -1,7 +1,7 @@
 //! A writer becomes a reader, also while nodes hang.
 
 use super::{can_write, entries, long, read, write};
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, client, resume, unlock};
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, resume, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
@@ -39,12 +39,9 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
 fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [(); 2].map(|()| {
-        long(
-            &builder(&servers)
-                .node_timeout(NODE_TIMEOUT)
-                .build()
-                .unwrap(),
-        )
+        long(&client_with(&servers, |builder| {
+            builder.node_timeout(NODE_TIMEOUT)
+        }))
     });
     let guard = write(&one);
     assert!(eventually(SOON, || servers.iter().all(|server| entries(

@@ -1,7 +1,7 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{SOON, builder, calling, failure, pause, resume, take};
+use crate::clients::{SOON, builder, calling, client_with, failure, pause, resume, take};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
@@ -79,10 +79,9 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
     let server =
         [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server)
-        .observer(calling(&journal, Journal::event))
-        .build()
-        .unwrap();
+    let client = client_with(&server, |builder| {
+        builder.observer(calling(&journal, Journal::event))
+    });
     let warnings = || {
         journal
             .words()
@@ -131,11 +130,11 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
 {
     let server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
-    let client = builder(&server)
-        .durable(true)
-        .observer(calling(&journal, Journal::event))
-        .build()
-        .unwrap();
+    let client = client_with(&server, |builder| {
+        builder
+            .durable(true)
+            .observer(calling(&journal, Journal::event))
+    });
     assert!(
         client.nodes().unwrap()[0].is_durable(),
         "it was not asked yet"

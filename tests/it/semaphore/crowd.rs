@@ -7,6 +7,7 @@
 //! `QUORUMLOCK_SEMAPHORE_SECONDS` makes the run longer, and larger: eight processes of eight
 //! threads.
 
+use crate::clients::client_at;
 use crate::storm::{Log, Random, Stay, Storm, Story, Worker, judge, now, number};
 use crate::support::server::Server;
 use quorumlock::{ErrorKind, Redlock, RestartPolicy, Semaphore};
@@ -73,13 +74,12 @@ fn no_four_are_inside() {
 }
 
 fn client_of(urls: impl IntoIterator<Item = impl Into<String>>) -> Redlock {
-    Redlock::builder()
-        .nodes(urls)
-        .restart_policy(RestartPolicy::Off)
-        .ttl(TTL)
-        .max_ttl(TTL)
-        .build()
-        .unwrap()
+    client_at(urls, |builder| {
+        builder
+            .restart_policy(RestartPolicy::Off)
+            .ttl(TTL)
+            .max_ttl(TTL)
+    })
 }
 
 fn semaphore(client: &Redlock) -> Semaphore {

@@ -1,10 +1,9 @@
 //! How permits pass among the threads of a program, and from one program to another.
 
 use super::semaphore;
-use crate::clients::{calls, client};
+use crate::clients::{calls, client, client_at};
 use crate::support::fake::{Act, Fake, healthy, refusal, say};
 use crate::support::server::Server;
-use quorumlock::Redlock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,11 +73,7 @@ fn an_attempt_finds_a_slot_of_far_nodes_and_lasts_three_node_timeouts_at_most() 
                 _ => vec![Act::Wait(late), say(":1\r\n")],
             }
         });
-        let client = Redlock::builder()
-            .node(node.url())
-            .node_timeout(NODE_TIMEOUT)
-            .build()
-            .unwrap();
+        let client = client_at([node.url()], |builder| builder.node_timeout(NODE_TIMEOUT));
         client.connect(NODE_TIMEOUT * 4).unwrap();
         let begun = Instant::now();
         let ended = semaphore(&client, 2).try_lock();

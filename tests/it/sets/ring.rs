@@ -8,6 +8,7 @@
 //!
 //! `QUORUMLOCK_SETS_SECONDS` makes the run longer.
 
+use crate::clients::client_at;
 use crate::storm::{Counter, Stay, Storm, Story, Worker, judge, now, number};
 use crate::support::server::Server;
 use quorumlock::{ErrorKind, Redlock, RestartPolicy};
@@ -88,11 +89,9 @@ fn run(test: &'static str, singles: usize) {
         assert!(least >= if seconds >= 30 { 0.8 } else { 0.2 }, "{shares:?}");
     }
     let living = &storm.servers[..4];
-    let client = Redlock::builder()
-        .nodes(living.iter().map(Server::url))
-        .max_ttl(TTL)
-        .build()
-        .unwrap();
+    let client = client_at(living.iter().map(Server::url), |builder| {
+        builder.max_ttl(TTL)
+    });
     judge::nothing_is_left(living, || {
         for resource in 0..RESOURCES {
             drop(

@@ -1,7 +1,7 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, Seen, builder, calls, client, gone_for_good, long_lock, unlock};
+use crate::clients::{SOON, Seen, calls, client, client_with, gone_for_good, long_lock, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
@@ -101,11 +101,11 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
         // The last of them has time to ask, if it does.
         thread::sleep(ARRIVAL);
     };
-    let client = builder([&server])
-        .node_timeout(SOON)
-        .observer(waits.by(|event| matches!(event, Event::Waiting { .. }).then_some(())))
-        .build()
-        .unwrap();
+    let client = client_with([&server], |builder| {
+        builder
+            .node_timeout(SOON)
+            .observer(waits.by(|event| matches!(event, Event::Waiting { .. }).then_some(())))
+    });
     let lock = long_lock(&client, "b").lock().unwrap();
     let before = calls(&server, "set");
     thread::scope(|threads| {

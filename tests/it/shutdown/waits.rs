@@ -1,7 +1,9 @@
 //! Waits that a shutdown ends: at once, wherever they are, and without leaving a key or an entry.
 
 use super::{MOMENT, begin, complete};
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good, long_lock, pause, resume, take};
+use crate::clients::{
+    LONG_TTL, SOON, client, client_with, gone_for_good, long_lock, pause, resume, take,
+};
 use crate::support::process::eventually;
 use crate::support::queues::has_entries;
 use crate::support::server::Server;
@@ -100,10 +102,9 @@ fn for_a_permit() {
 #[test]
 fn for_a_lease_to_read_that_another_thread_extends() {
     let servers = Server::several(3).unwrap();
-    let client = crate::clients::builder(&servers)
-        .node_timeout(Duration::from_secs(3))
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| {
+        builder.node_timeout(Duration::from_secs(3))
+    });
     let mutex = client.read_mutex("k").ttl(LONG_TTL);
     let reader = take(&mutex);
     thread::scope(|scope| {
@@ -133,10 +134,7 @@ fn for_a_lease_to_read_that_another_thread_extends() {
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let timeout = Duration::from_millis(500);
-    let client = crate::clients::builder(&servers)
-        .node_timeout(timeout)
-        .build()
-        .unwrap();
+    let client = client_with(&servers, |builder| builder.node_timeout(timeout));
     assert!(eventually(SOON, || client.connect(SOON).is_ok()));
     pause(&servers);
     thread::scope(|scope| {

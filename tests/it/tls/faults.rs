@@ -1,6 +1,7 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::certificates::{Authority, Particulars};
+use crate::clients::client_at;
 use crate::support::capable::has_tls;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -12,12 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// How the one node fails.
 fn failure(url: &str, tls: Tls) -> Error {
-    let redlock = Redlock::builder()
-        .node(url)
-        .tls(tls)
-        .node_timeout(SECOND)
-        .build()
-        .unwrap();
+    let redlock = client_at([url], |builder| builder.tls(tls).node_timeout(SECOND));
     let error = redlock.mutex("a").try_lock().unwrap_err();
     let [fault] = error.causes() else {
         panic!("{error}")
@@ -147,11 +143,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
         .issue("node", Particulars::default())
         .server("node");
     let proxy = Proxy::before(server.port());
-    let redlock = Redlock::builder()
-        .node(proxy.url())
-        .node_timeout(SECOND)
-        .build()
-        .unwrap();
+    let redlock = client_at([proxy.url()], |builder| builder.node_timeout(SECOND));
     let mutex = redlock.mutex("a");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
     assert_eq!(cause(), Cause::Tls(TlsError::Required));

@@ -2,6 +2,7 @@
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
+use crate::clients::client_at;
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use quorumlock::{Builder, ErrorKind, Redlock, Tls};
@@ -16,12 +17,9 @@ fn authority() -> Authority {
 }
 
 fn client(servers: &[Server], tls: Tls) -> Redlock {
-    Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .tls(tls)
-        .node_timeout(SECOND)
-        .build()
-        .unwrap()
+    client_at(servers.iter().map(Server::url), |builder| {
+        builder.tls(tls).node_timeout(SECOND)
+    })
 }
 
 /// The first handshake is a full one; the subscription's, and one after the connections were cut,
@@ -41,12 +39,9 @@ fn commands_and_subscriptions_share_sessions() {
         ]);
         let server = plan.start().unwrap();
         let wire = Recorder::before(server.port());
-        let redlock = Redlock::builder()
-            .node(wire.url())
-            .tls(authority.roots())
-            .node_timeout(SECOND)
-            .build()
-            .unwrap();
+        let redlock = client_at([wire.url()], |builder| {
+            builder.tls(authority.roots()).node_timeout(SECOND)
+        });
         let other = client(std::slice::from_ref(&server), authority.roots());
         let held = other.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
         let mutex = redlock.mutex("orders/42");

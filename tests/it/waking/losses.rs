@@ -2,7 +2,7 @@
 //! the lock all the same.
 
 use super::{LONG, PROMPT, patient, time_to_wake};
-use crate::clients::{Seen, client, long_lock, take};
+use crate::clients::{Seen, client, client_at, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, refusal, say};
 use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
@@ -66,12 +66,9 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
             refusal(command).unwrap_or_else(|| healthy(command)),
         )],
     });
-    let client = Redlock::builder()
-        .node(node.url())
-        .retry_delay(LONG, LONG)
-        .place_lease(LONG)
-        .build()
-        .unwrap();
+    let client = client_at([node.url()], |builder| {
+        builder.retry_delay(LONG, LONG).place_lease(LONG)
+    });
     assert!(
         long_lock(&client, "k")
             .lock_timeout(Duration::from_secs(1))
