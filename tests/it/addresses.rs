@@ -2,8 +2,8 @@
 //! leads nowhere.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly,
-    short_timeout_client_of, take, unlock, value,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, everywhere, failure, long_lock,
+    promptly, short_timeout_client_of, take, unlock, value,
 };
 use crate::support::preload;
 use crate::support::process::{alone_with, eventually};
@@ -251,9 +251,7 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
         &client_at(urls, |builder| builder.node_timeout(SOON)),
         "k",
     ));
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "k").is_some())));
+    everywhere(&servers, "k");
     servers[1].kill();
     // One of three nodes answers, over two connections: too few to tell how the lock has ended.
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);

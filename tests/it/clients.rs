@@ -158,6 +158,32 @@ pub(crate) fn resume<'s>(servers: impl IntoIterator<Item = &'s Server>) {
     servers.into_iter().for_each(resume);
 }
 
+/// Sends one command, whatever the server replies.
+#[track_caller]
+pub(crate) fn ask(server: &Server, words: &[&str]) {
+    server.command(words).unwrap();
+}
+
+/// Waits until each server has the key.
+#[track_caller]
+pub(crate) fn everywhere(servers: &[Server], key: &str) {
+    let has_it = |server: &Server| value(server, key).is_some();
+    assert!(
+        eventually(SOON, || servers.iter().all(has_it)),
+        "{key} is not everywhere"
+    );
+}
+
+/// Waits until no server has the key.
+#[track_caller]
+pub(crate) fn nowhere(servers: &[Server], key: &str) {
+    let has_none = |server: &Server| value(server, key).is_none();
+    assert!(
+        eventually(SOON, || servers.iter().all(has_none)),
+        "{key} is left"
+    );
+}
+
 /// Sends one command that the server is to accept.
 #[track_caller]
 pub(crate) fn ok(server: &Server, words: &[&str]) {

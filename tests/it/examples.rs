@@ -2,7 +2,7 @@
 //! what it describes.
 
 use crate::capi::library::{BUILD_LIMIT, Ending, Running, root};
-use crate::clients::{SOON, client, long_lock};
+use crate::clients::{SOON, ask, client, long_lock};
 use crate::credentials::{servers_with_users, set_passwords};
 use crate::support::queues::has_entries;
 use crate::support::server::Server;
@@ -75,9 +75,7 @@ fn stopped(program: Running) -> Ending {
 /// Lets another client have the lock, whether it is held or not.
 fn steal(servers: &[Server], key: &str, millis: &str) {
     for server in servers {
-        server
-            .command(&["SET", key, "another", "PX", millis])
-            .unwrap();
+        ask(server, &["SET", key, "another", "PX", millis]);
     }
 }
 
@@ -206,9 +204,7 @@ fn a_token_is_replaced_while_invoices_are_written() {
     program.heard("invoice 15\n"); // three seconds: each connection has logged in anew
     both(&["new"]);
     for server in &servers {
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal"])
-            .unwrap();
+        ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
     }
     program.heard("invoice 25\n");
     // A token that no server accepts changes nothing but what is printed.

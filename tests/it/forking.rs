@@ -5,8 +5,8 @@
 //! counts, or in the record of a fake.
 
 use crate::clients::{
-    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, gone_for_good, long_lock, take, unlock,
-    value,
+    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, everywhere, gone_for_good, long_lock,
+    take, unlock, value,
 };
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
@@ -94,9 +94,7 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 let cancel = CancelHandle::new();
                 let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
                 let lost = watched.lost().unwrap();
-                assert!(eventually(SOON, || servers
-                    .iter()
-                    .all(|server| value(server, "watched").is_some())));
+                everywhere(&servers, "watched");
                 let (mut second, at_rest) = (
                     Some(take(&long_lock(&client, "second"))),
                     take(&long_lock(&client, "third")).detach().unwrap(),
@@ -391,9 +389,7 @@ fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
             let mut holder = Child::fork(End::Vanish, |parent| {
                 let client = client(&servers);
                 let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
-                assert!(eventually(SOON, || servers
-                    .iter()
-                    .all(|server| value(server, KEY).is_some())));
+                everywhere(&servers, KEY);
                 let mut child = Child::fork(End::Exit, |middle| {
                     middle.send("i");
                     while !parent.may_continue() {

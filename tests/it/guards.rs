@@ -1,8 +1,8 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::clients::{
-    SLACK, SOON, builder, client, gone_for_good, long_lock, pause, promptly_from, resume, take,
-    unlock, value,
+    SLACK, SOON, builder, client, everywhere, gone_for_good, long_lock, pause, promptly_from,
+    resume, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -87,9 +87,7 @@ fn a_dropped_guard_is_released_without_waiting() {
             .try_lock()
             .is_ok_and(|guard| guard.is_some())));
         let guard = long_lock(&client, "k").lock().unwrap();
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, "k").is_some())));
+        everywhere(&servers, "k");
         pause(&servers);
         guard
     };

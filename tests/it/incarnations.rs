@@ -2,7 +2,7 @@
 //!
 //! Each client here is a *fresh program*: it has met no node before.
 
-use crate::clients::{SOON, builder, calls, client_at, client_with, take, value};
+use crate::clients::{SOON, ask, builder, calls, client_at, client_with, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -122,9 +122,10 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
         .map(|server| server.info("master_replid").unwrap())
         .collect();
     for (server, replica) in servers.iter().zip(&replicas) {
-        replica
-            .command(&["REPLICAOF", "127.0.0.1", &server.port().to_string()])
-            .unwrap();
+        ask(
+            replica,
+            &["REPLICAOF", "127.0.0.1", &server.port().to_string()],
+        );
         assert!(eventually(SOON, || note(replica) == note(server)));
     }
     assert!(

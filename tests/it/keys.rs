@@ -2,8 +2,8 @@
 //! of it.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, client_with, gone_for_good, long_lock, promptly, take, unlock,
-    value,
+    LONG_TTL, SOON, builder, client, client_with, everywhere, gone_for_good, long_lock, promptly,
+    take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -102,9 +102,7 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
     let plain = client(&servers);
     let guard = take(&long_lock(&prefixed, "k"));
     assert_eq!(guard.name(), "k");
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "app:k").is_some())));
+    everywhere(&servers, "app:k");
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
     unlock(take(&long_lock(&plain, "k")));
     unlock(guard);
@@ -236,9 +234,7 @@ fn our_locks_exclude_other_clients() {
     let servers = Server::several(3).unwrap();
     let mutex = long_lock(&client(&servers), "k");
     let guard = take(&mutex);
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "k").is_some())));
+    everywhere(&servers, "k");
     for server in &servers {
         assert_eq!(
             server

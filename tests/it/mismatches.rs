@@ -1,7 +1,7 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and
 //! change, and a metric. Locks work.
 
-use crate::clients::{Seen, builder, take};
+use crate::clients::{Seen, ask, builder, take};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use quorumlock::event::{Event, Mismatch};
@@ -78,9 +78,10 @@ fn use_for_long(client: &Redlock, servers: &[Server]) {
         thread::sleep(LOOK);
         if round == 1 {
             for server in servers {
-                server
-                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-                    .unwrap();
+                ask(
+                    server,
+                    &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+                );
             }
         }
     }
@@ -171,16 +172,15 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
             "resetchannels",
             "&quorumlock:*",
         ];
-        server
-            .command(
-                &[
-                    &["ACL", "SETUSER", "app", "on", ">pw"],
-                    &keys[..],
-                    &["+@all"],
-                ]
-                .concat(),
-            )
-            .unwrap();
+        ask(
+            server,
+            &[
+                &["ACL", "SETUSER", "app", "on", ">pw"],
+                &keys[..],
+                &["+@all"],
+            ]
+            .concat(),
+        );
     }
     let urls = servers
         .iter()
@@ -193,9 +193,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
 
     // A user that may not look at the key, or not store a note, has no right to it, either.
     for server in &servers {
-        server
-            .command(&["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"])
-            .unwrap();
+        ask(server, &["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"]);
     }
     for right in ["time", "eval"] {
         let change = |sign| {
@@ -218,9 +216,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
 #[test]
 fn a_mismatch_of_a_node_that_stores_nothing_is_reported_once() {
     let servers = known(3);
-    servers[0]
-        .command(&["CONFIG", "SET", "maxmemory", "1"])
-        .unwrap();
+    ask(&servers[0], &["CONFIG", "SET", "maxmemory", "1"]);
     let (client, journal, _) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
     use_for_long(&client, &servers);
     has(

@@ -4,8 +4,8 @@
 mod outages;
 
 use crate::clients::{
-    SOON, calls, causes, client, client_at, client_of, client_with, hang_and_fill, long_lock, take,
-    unlock, value,
+    SOON, ask, calls, causes, client, client_at, client_of, client_with, hang_and_fill, long_lock,
+    take, unlock, value,
 };
 use crate::support::fake::{Act, Event, Fake, healthy};
 use crate::support::process::eventually;
@@ -21,9 +21,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let guard = take(&long_lock(&client, "k"));
-    server
-        .command(&["CONFIG", "SET", "min-replicas-to-write", "1"])
-        .unwrap();
+    ask(&server, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
     if server.info("redis_version").unwrap().starts_with("5.") {
         // It counts its replicas for plain commands only. A release is a script.
         unlock(guard);
@@ -31,9 +29,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     }
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(value(&server, "k").is_some());
-    server
-        .command(&["CONFIG", "SET", "min-replicas-to-write", "0"])
-        .unwrap();
+    ask(&server, &["CONFIG", "SET", "min-replicas-to-write", "0"]);
     let released = || {
         drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()

@@ -1,7 +1,7 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never
 //! expires.
 
-use crate::clients::{SOON, Seen, client_with, value};
+use crate::clients::{SOON, Seen, ask, client_with, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
@@ -80,11 +80,12 @@ fn permanent_faults_on_a_majority_end_every_wait() {
 
     if has_users() {
         for server in &servers {
-            server
-                .command(&[
+            ask(
+                server,
+                &[
                     "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
-                ])
-                .unwrap();
+                ],
+            );
         }
         let denied = servers
             .iter()
@@ -100,9 +101,10 @@ fn permanent_faults_on_a_majority_end_every_wait() {
     }
 
     for server in &servers {
-        server
-            .command(&["REPLICAOF", "127.0.0.1", &healthy.port().to_string()])
-            .unwrap();
+        ask(
+            server,
+            &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
+        );
     }
     ended(
         &impatient()

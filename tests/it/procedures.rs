@@ -6,7 +6,7 @@
 
 mod site;
 
-use crate::clients::{NODE_TIMEOUT, SOON, take, value};
+use crate::clients::{NODE_TIMEOUT, SOON, ask, take, value};
 use crate::support::process::eventually;
 use quorumlock::{MutexGuard, Redlock};
 use site::{Nodes, Site, procedure};
@@ -71,9 +71,7 @@ fn three_nodes_become_five_and_four_again() {
     let [add, wait, correct, remove, stop] = procedure("Go from three nodes to five");
     let site = Site::of(5, &[("60s", "3s")]);
     let exclude = |one, other| site.exclude_each_other(one, other, Duration::from_secs(3));
-    site.servers[3]
-        .command(&["SET", "jobs/earlier", "use"])
-        .unwrap();
+    ask(&site.servers[3], &["SET", "jobs/earlier", "use"]);
     site.begin();
     let mut programs = site.programs();
     for (node, old, new) in [("10.0.0.4", THREE, FOUR), ("10.0.0.5", FOUR, FIVE)] {

@@ -8,7 +8,7 @@ mod forged;
 mod kinds;
 mod rights;
 
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, ask, builder, client, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::queues::{
     Stranger, channels, connections, count, entries, forge_member, no_entry_stays,
@@ -314,9 +314,7 @@ fn add_dead(servers: &[Server], kind: &Kind, dead: usize) {
         });
         let words: Vec<String> = words.collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        server
-            .command(&[&["ZADD", &kind.queue()], &words[..]].concat())
-            .unwrap();
+        ask(server, &[&["ZADD", &kind.queue()], &words[..]].concat());
         assert!(count(server, kind.key) >= dead);
     }
 }

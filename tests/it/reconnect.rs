@@ -2,8 +2,8 @@
 //! attempt.
 
 use crate::clients::{
-    SOON, builder, causes, client, client_at, client_of, failure, hang_and_fill, long_lock, take,
-    unlock, value,
+    SOON, ask, builder, causes, client, client_at, client_of, failure, hang_and_fill, long_lock,
+    take, unlock, value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
@@ -204,9 +204,7 @@ fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
 
 fn close_connections(servers: &[Server]) {
     for server in servers {
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal"])
-            .unwrap();
+        ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
         // The server closes a killed client when it comes to it.
         assert!(eventually(SOON, || server
             .info("connected_clients")

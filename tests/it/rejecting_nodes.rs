@@ -1,6 +1,6 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, Seen, builder, client_with, long_lock, take};
+use crate::clients::{SOON, Seen, ask, builder, client_with, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
@@ -102,9 +102,7 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let journal = Seen::nothing();
     let client = client_with(&servers, |builder| builder.observer(journal.by(about_node)));
     becomes(&client, NodeState::Voting);
-    servers[0]
-        .command(&["CONFIG", "SET", "maxmemory", "1"])
-        .unwrap();
+    ask(&servers[0], &["CONFIG", "SET", "maxmemory", "1"]);
     becomes(&client, NodeState::Rejected(Cause::OutOfMemory));
     let other = builder(&servers).build().unwrap();
     let held = take(&long_lock(&other, "fair").fair());

@@ -8,7 +8,7 @@ mod node_status;
 mod replicas;
 
 use crate::clients::{
-    SOON, builder, calls, causes, client_at, failure, gone_for_good, take, unlock, value,
+    SOON, ask, builder, calls, causes, client_at, failure, gone_for_good, take, unlock, value,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
@@ -219,9 +219,10 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     let held = take(&mutex);
     // It keeps its connections and its run id, and loses its keys.
     let run_id = node[0].info("run_id").unwrap();
-    node[0]
-        .command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()])
-        .unwrap();
+    ask(
+        &node[0],
+        &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
+    );
     assert!(eventually(SOON, || node[0]
         .info("master_link_status")
         .unwrap()

@@ -6,7 +6,8 @@ mod ring;
 mod waits;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, calls, client, client_with, gone_for_good, left, unlock, value,
+    LONG_TTL, SOON, Seen, calls, client, client_with, everywhere, gone_for_good, left, unlock,
+    value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -219,9 +220,7 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
             mutex
         };
         let guard = take(&mutex);
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, "b").is_some())));
+        everywhere(&servers, "b");
         servers[..2].iter().for_each(|server| {
             assert_eq!(server.command(&["DEL", "b"]).unwrap(), Answer::Number(1))
         });

@@ -5,7 +5,7 @@
 //! version.
 
 use crate::capi::library::root;
-use crate::clients::{causes, client, take, value};
+use crate::clients::{ask, causes, client, take, value};
 use crate::support::server::Server;
 use quorumlock::kind::{Any, Kind};
 use quorumlock::protocol::kinds;
@@ -62,9 +62,7 @@ fn what_a_release_has_stored_is_never_free_by_mistake() {
     for [kind, text, meaning] in lines("value") {
         let key = kinds::KEYS.into_iter().find(|keys| keys.word == kind);
         let key = key.unwrap().key("", NAME);
-        server
-            .command(&["SET", &key, &text, "PX", "60000"])
-            .unwrap();
+        ask(&server, &["SET", &key, &text, "PX", "60000"]);
         let expected = match meaning.as_str() {
             "free" => [Some(true); 2],
             "read" => [Some(false), Some(true)],

@@ -7,7 +7,7 @@
 //! looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
-use crate::clients::{SOON, builder, client, take};
+use crate::clients::{SOON, ask, builder, client, take};
 use crate::support::process::eventually;
 use crate::support::server::{Server, TLS_VARIABLE};
 use std::io::Write;
@@ -218,12 +218,11 @@ fn restarts_of_nodes_are_reported() {
     let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
     let mut servers = Server::several(3).unwrap();
     servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
-    servers[1]
-        .command(&["CONFIG", "SET", "maxmemory", "100mb"])
-        .unwrap();
-    servers[1]
-        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
-        .unwrap();
+    ask(&servers[1], &["CONFIG", "SET", "maxmemory", "100mb"]);
+    ask(
+        &servers[1],
+        &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"],
+    );
     let half = Duration::from_secs(30);
     let another = builder(&servers).ttl(half).max_ttl(half).build().unwrap();
     another.connect(SOON).unwrap();

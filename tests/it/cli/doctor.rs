@@ -1,6 +1,7 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
 use super::deployment::{Deployment, Ended, PATIENT, folder, run, tool};
+use crate::clients::ask;
 use crate::support::capable::has_users;
 use crate::support::preload;
 use crate::support::proxy::Proxy;
@@ -177,14 +178,13 @@ fn missing_rights_are_named_as_the_rule_to_add() {
 #[test]
 fn save_points_that_stop_writes_are_named() {
     let server = Server::start().unwrap();
-    server
-        .command(&["CONFIG", "SET", "save", "3600 1"])
-        .unwrap();
+    ask(&server, &["CONFIG", "SET", "save", "3600 1"]);
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
-    server
-        .command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
-        .unwrap();
+    ask(
+        &server,
+        &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
+    );
     finds(&urls, 0, &["fine"]);
 }
 

@@ -1,7 +1,7 @@
 //! `nodes`, `show`, `ls`, `break` and `bench`. [`scans`] is about `scan`, [`read_write`] about
 //! read-write locks.
 
-use crate::clients::resume;
+use crate::clients::{ask, resume};
 mod read_write;
 mod scans;
 
@@ -78,9 +78,7 @@ fn ls_tells_held_split_and_orphaned_locks_apart() {
         "7 0 ",
         "50000",
     );
-    deployment.servers[0]
-        .command(&["SET", "other", "no lock"])
-        .unwrap();
+    ask(&deployment.servers[0], &["SET", "other", "no lock"]);
     let ended = run(deployment.tool(&["ls"]));
     let lines: Vec<Vec<&str>> = ended
         .out
@@ -204,11 +202,12 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     );
     // Servers that compare and delete by themselves would delete the fence.
     for server in &deployment.servers {
-        server
-            .command(&[
+        ask(
+            server,
+            &[
                 "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-eval",
-            ])
-            .unwrap();
+            ],
+        );
     }
     let few = deployment.urls().replace("redis://", "redis://few:few@");
     let refused = run(deployment.tool(&["break", "a", "--yes", "--nodes", &few]));

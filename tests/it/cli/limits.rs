@@ -1,6 +1,7 @@
 //! Servers that hold long values, or whose `SCAN` does not end: what is read of them has a limit.
 
 use super::deployment::{Deployment, Ended, run, tool};
+use crate::clients::ask;
 use crate::support::fake::{Fake, healthy, is, say};
 use crate::support::process::eventually;
 use std::io::Read;
@@ -26,9 +27,10 @@ fn values_are_read_as_far_as_a_lock_is_long() {
     let deployment = Deployment::of(1);
     let long = "x".repeat(400_000);
     for index in 0..100 {
-        deployment.servers[0]
-            .command(&["SET", &format!("k{index}"), &long, "PX", LEFT])
-            .unwrap();
+        ask(
+            &deployment.servers[0],
+            &["SET", &format!("k{index}"), &long, "PX", LEFT],
+        );
     }
     for words in [&["ls"][..], &["scan"], &["show", "k1"], &["break", "k1"]] {
         let before = sent(&deployment);

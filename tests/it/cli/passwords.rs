@@ -2,6 +2,7 @@
 //! environment.
 
 use super::deployment::{Ended, PRESENT, folder, run, tool, tool_at, wait};
+use crate::clients::ask;
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use nix::sys::signal::{Signal, kill};
@@ -51,12 +52,8 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
         .collect();
     let broken = [format!("redis://:{PASSWORD}@"), right[1].clone()];
     for server in &servers {
-        server
-            .command(&["SET", "held", &"ab".repeat(20), "PX", "60000"])
-            .unwrap();
-        server
-            .command(&["SET", "endless", &"cd".repeat(20)])
-            .unwrap();
+        ask(server, &["SET", "held", &"ab".repeat(20), "PX", "60000"]);
+        ask(server, &["SET", "endless", &"cd".repeat(20)]);
     }
     let commands: [&[&str]; 9] = [
         &[
@@ -152,9 +149,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
     fs::remove_file(&program).unwrap();
     let before = asked();
     for server in &servers {
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal"])
-            .unwrap();
+        ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
     }
     assert!(
         eventually(soon, || asked() >= before + servers.len()),

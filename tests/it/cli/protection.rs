@@ -3,7 +3,7 @@
 //! describes them.
 
 use super::deployment::{Deployment, Ended, PATIENT, prints, run};
-use crate::clients::ok;
+use crate::clients::{ask, ok};
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
 use crate::support::server::Server;
@@ -260,12 +260,11 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
             waits,
         ],
     );
-    single.servers[0]
-        .command(&["CONFIG", "SET", "save", "3600 1"])
-        .unwrap();
-    single.servers[0]
-        .command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
-        .unwrap();
+    ask(&single.servers[0], &["CONFIG", "SET", "save", "3600 1"]);
+    ask(
+        &single.servers[0],
+        &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
+    );
     prints(
         &single,
         &[&["doctor"], &PATIENT[..]].concat(),
@@ -289,9 +288,10 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     );
     let limit = ["CONFIG", "SET", "maxmemory", "100mb"];
     durable.servers[1].command(&limit).unwrap();
-    durable.servers[1]
-        .command(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"])
-        .unwrap();
+    ask(
+        &durable.servers[1],
+        &["CONFIG", "SET", "maxmemory-policy", "volatile-lru"],
+    );
     let address = durable.servers[1].address();
     let evicts = format!(
         "at most 1 of 3 nodes loses its keys within max_ttl, and {address} (volatile-lru) evicts no lock\n"

@@ -1,7 +1,7 @@
 //! The queues of those that wait, as `show`, `ls`, `scan` and `break` see them.
 
 use super::deployment::{Deployment, run};
-use crate::clients::{LONG_TTL, SOON, client, ok};
+use crate::clients::{LONG_TTL, SOON, ask, client, ok};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
@@ -37,9 +37,7 @@ fn enters(deployment: &Deployment, nodes: &[usize], key: &str, member: &str, sco
             .command(&["ZADD", &queue, score, member])
             .unwrap();
         assert!(matches!(added, Answer::Number(_)), "{added:?}");
-        deployment.servers[node]
-            .command(&["PEXPIRE", &queue, "60000"])
-            .unwrap();
+        ask(&deployment.servers[node], &["PEXPIRE", &queue, "60000"]);
     }
 }
 
@@ -229,9 +227,10 @@ fn nothing_in_a_queue_is_trusted() {
     }
     for member in ["\u{1b}[2J", "", "é", &"x".repeat(100_000)] {
         enters(&deployment, &[0], "k", member, "-inf");
-        deployment.servers[0]
-            .command(&["ZREM", "quorumlock-queue:k", &format!("{FIRST}m1")])
-            .unwrap();
+        ask(
+            &deployment.servers[0],
+            &["ZREM", "quorumlock-queue:k", &format!("{FIRST}m1")],
+        );
         let shown = run(deployment.tool(&["show", "k"]));
         assert!(
             shown
@@ -240,9 +239,7 @@ fn nothing_in_a_queue_is_trusted() {
             "{}",
             shown.all()
         );
-        deployment.servers[0]
-            .command(&["DEL", "quorumlock-queue:k"])
-            .unwrap();
+        ask(&deployment.servers[0], &["DEL", "quorumlock-queue:k"]);
     }
     // One that is too long to be read leaves the lock as it is, and so does what is no queue.
     enters(&deployment, &[0], "k", &"x".repeat(3_000_000), "1");
@@ -252,9 +249,7 @@ fn nothing_in_a_queue_is_trusted() {
         ["SET", "quorumlock-queue:k", "word"],
         ["LPUSH", "quorumlock-queue:k", "word"],
     ] {
-        deployment.servers[0]
-            .command(&["DEL", "quorumlock-queue:k"])
-            .unwrap();
+        ask(&deployment.servers[0], &["DEL", "quorumlock-queue:k"]);
         deployment.servers[0].command(&words).unwrap();
         let shown = run(deployment.tool(&["show", "k"]));
         assert!(
@@ -307,9 +302,10 @@ fn a_user_without_the_right_to_queues_sees_the_lock() {
         "~* +@all -zrange",
     ] {
         let words = format!("ACL SETUSER few reset on >few {rights}");
-        deployment.servers[0]
-            .command(&words.split(' ').collect::<Vec<_>>())
-            .unwrap();
+        ask(
+            &deployment.servers[0],
+            &words.split(' ').collect::<Vec<_>>(),
+        );
         for words in [
             ["ls", "--nodes", &url].as_slice(),
             &["show", "k", "--nodes", &url],

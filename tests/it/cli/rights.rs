@@ -2,7 +2,7 @@
 //! with it.
 
 use super::deployment::{Deployment, Ended, run};
-use crate::clients::ok;
+use crate::clients::{ask, ok};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use std::fs;
@@ -161,12 +161,8 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
     }
     let users = Users(Deployment::of(3));
     for server in &users.0.servers {
-        server
-            .command(&["SET", "orders/1", &"1".repeat(40), "PX", "50000"])
-            .unwrap();
-        server
-            .command(&["SET", "secret", "of another program"])
-            .unwrap();
+        ask(server, &["SET", "orders/1", &"1".repeat(40), "PX", "50000"]);
+        ask(server, &["SET", "secret", "of another program"]);
     }
     users.with(&[], "");
     for words in [["ls"], ["scan"]] {

@@ -2,6 +2,7 @@
 //! are run, and print what it shows.
 
 use super::deployment::{Deployment, run, wait};
+use crate::clients::ask;
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -101,9 +102,10 @@ fn the_session_of_the_readme_can_be_had() {
     prints(run(deployment.tool(&["ls"])), 3);
     kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(wait(held).code, Some(143));
-    deployment.servers[1]
-        .command(&["ACL", "SETUSER", "default", "-publish"])
-        .unwrap();
+    ask(
+        &deployment.servers[1],
+        &["ACL", "SETUSER", "default", "-publish"],
+    );
     deployment.servers[2].kill();
     prints(run(deployment.tool(&["doctor"])), 4);
 }

@@ -2,6 +2,7 @@
 //! no terminal.
 
 use super::deployment::{Deployment, Ended, run};
+use crate::clients::ask;
 use crate::support::process::eventually;
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
@@ -95,9 +96,7 @@ fn what_takes_longer_than_a_second_shows_its_progress_on_a_terminal_alone() {
 #[test]
 fn a_node_that_hangs_is_waited_for_with_a_line_of_progress() {
     let deployment = Deployment::of(3);
-    deployment.servers[1]
-        .command(&["SET", "a", "word"])
-        .unwrap();
+    ask(&deployment.servers[1], &["SET", "a", "word"]);
     deployment.servers[0].pause().unwrap();
     let listed = on_terminal(deployment.tool(&["ls"]));
     assert!(

@@ -4,7 +4,7 @@
 
 use super::sequence::{Kind, Sequence, channel};
 use super::{Raw, in_short, pairs, without_remaining};
-use crate::clients::address_of;
+use crate::clients::{address_of, ask};
 use crate::storm::number;
 use crate::support::server::Server;
 use quorumlock::embedded::{Condition, EmbeddedNode};
@@ -101,17 +101,13 @@ fn set_condition(condition: Condition, server: &Server, node: &EmbeddedNode) {
     } else {
         "0"
     };
-    server
-        .command(&["CONFIG", "SET", "maxmemory", memory])
-        .unwrap();
+    ask(server, &["CONFIG", "SET", "maxmemory", memory]);
     let master = if condition == Condition::Replica {
         ["127.0.0.1", "1"]
     } else {
         ["NO", "ONE"]
     };
-    server
-        .command(&["REPLICAOF", master[0], master[1]])
-        .unwrap();
+    ask(server, &["REPLICAOF", master[0], master[1]]);
     node.set_condition(condition);
 }
 

@@ -2,7 +2,7 @@
 
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
-use crate::clients::{SOON, long_lock, ok, take, unlock};
+use crate::clients::{SOON, ask, long_lock, ok, take, unlock};
 use crate::support::capable::has_users;
 use crate::support::queues::has_entries;
 use crate::support::server::{Answer, Server};
@@ -28,16 +28,15 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
     ] {
         let servers = Server::several(3).unwrap();
         for server in &servers {
-            server
-                .command(&["SET", KEY, &format!("5 9999999999999 {TOKEN}")])
-                .unwrap();
+            ask(server, &["SET", KEY, &format!("5 9999999999999 {TOKEN}")]);
         }
         let took = time_to_notice(fair, &servers, || {
             let free_since = Instant::now();
             for server in &servers {
-                server
-                    .command(&["ZADD", &format!("quorumlock-queue:{KEY}"), "7", member])
-                    .unwrap();
+                ask(
+                    server,
+                    &["ZADD", &format!("quorumlock-queue:{KEY}"), "7", member],
+                );
                 if is_free {
                     server.command(&["SET", KEY, "5 0 "]).unwrap();
                 }

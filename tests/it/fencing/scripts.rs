@@ -3,8 +3,8 @@
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
-    LONG_TTL, SOON, calls, causes, client, client_at, client_of, failure, long_lock, take, unlock,
-    user, value,
+    LONG_TTL, SOON, ask, calls, causes, client, client_at, client_of, failure, long_lock, take,
+    unlock, user, value,
 };
 use crate::read_write::long;
 use crate::support::capable::with_users;
@@ -213,9 +213,7 @@ fn full_memory_costs_nothing_that_is_held() {
         let client = client([&server]);
         let mutex = mutex(&client);
         let guard = take(&mutex);
-        server
-            .command(&["CONFIG", "SET", "maxmemory", "1"])
-            .unwrap();
+        ask(&server, &["CONFIG", "SET", "maxmemory", "1"]);
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
         assert_eq!(
             guard.extend(LONG_TTL * 2).unwrap(),
@@ -229,9 +227,7 @@ fn full_memory_costs_nothing_that_is_held() {
             "nor does a release"
         );
         assert!(failure(&mutex).causes().iter().all(full));
-        server
-            .command(&["CONFIG", "SET", "maxmemory", "0"])
-            .unwrap();
+        ask(&server, &["CONFIG", "SET", "maxmemory", "0"]);
         unlock(take(&mutex));
     }
 }

@@ -1,7 +1,7 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_of, client_with, long_lock, ok, take, value,
+    LONG_TTL, SOON, ask, builder, calls, client, client_of, client_with, long_lock, ok, take, value,
 };
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -93,9 +93,7 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
     assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
     servers[0].command(&["DEL", "k"]).unwrap();
     assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
-    servers[1]
-        .command(&["SET", "k", "orphan", "PX", "60000"])
-        .unwrap();
+    ask(&servers[1], &["SET", "k", "orphan", "PX", "60000"]);
     assert_eq!(mutex.holder().unwrap(), None, "no client has a quorum");
     // With one node hung, one that lacks it and one that has it, either is possible.
     servers[1].command(&["DEL", "k"]).unwrap();
@@ -167,32 +165,29 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
         };
         let waiting = || holder().unwrap().expect("it is held").waiting();
         assert_eq!(waiting(), 0);
-        server
-            .command(&[
+        ask(
+            &server,
+            &[
                 "ZADD",
                 queue,
                 "1",
                 "00112233445566aam1",
                 "2",
                 "00112233445566bbm1",
-            ])
-            .unwrap();
+            ],
+        );
         assert_eq!(waiting(), 2);
         server.command(&["DEL", queue]).unwrap();
         server.command(&["SET", queue, "no queue"]).unwrap();
         assert_eq!(waiting(), 0);
         server.command(&["DEL", queue]).unwrap();
-        server
-            .command(&["ZADD", queue, "1", "00112233445566aam1"])
-            .unwrap();
+        ask(&server, &["ZADD", queue, "1", "00112233445566aam1"]);
     }
     if has_users() {
         let _guard = take(&long_lock(&client, "k"));
         for rights in ["~* +@all -zcard", "~k +@all"] {
             let words = format!("ACL SETUSER few reset on >few {rights}");
-            server
-                .command(&words.split(' ').collect::<Vec<_>>())
-                .unwrap();
+            ask(&server, &words.split(' ').collect::<Vec<_>>());
             let few = client_of([server.url().replace("redis://", "redis://few:few@")]);
             let found = few.mutex("k").holder().unwrap().expect("it is held");
             assert_eq!(found.waiting(), 0, "{rights}");

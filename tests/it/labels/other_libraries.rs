@@ -4,7 +4,9 @@
 //! A library is here by what it sends: `SET NX PX`, or a script that sets the key unless it exists;
 //! scripts that compare the whole value, and then delete the key or set its expiry.
 
-use crate::clients::{LONG_TTL, SOON, builder, left, long_lock, take, unlock, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, everywhere, left, long_lock, nowhere, take, unlock, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use crate::support::versions::threes;
@@ -63,9 +65,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
             (Library::Scripted, "5f1d7a84db00d2fce00b31a7fc73224f"),
         ] {
             let guard = take(&mutex);
-            assert!(eventually(SOON, || servers
-                .iter()
-                .all(|server| value(server, "k").is_some())));
+            everywhere(&servers, "k");
             for server in &servers {
                 let ours = value(server, "k").unwrap();
                 assert!(
@@ -82,9 +82,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
                 }
             }
             unlock(guard);
-            assert!(eventually(SOON, || servers
-                .iter()
-                .all(|server| value(server, "k").is_none())));
+            nowhere(&servers, "k");
 
             assert!(
                 servers.iter().all(|server| library.takes(server, theirs)),
@@ -114,9 +112,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
 fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_value() {
     for servers in threes() {
         let guard = take(&labelled(&servers).mutex("k").ttl(LONG_TTL / 2));
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, "k").is_some())));
+        everywhere(&servers, "k");
         let ours = value(&servers[1], "k").unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         assert!(
@@ -141,8 +137,6 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
         let guard = plain.attach(guard.detach().unwrap()).unwrap();
         assert_eq!(value(&servers[0], "k").as_ref(), Some(&ours));
         unlock(guard);
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, "k").is_none())));
+        nowhere(&servers, "k");
     }
 }

@@ -10,6 +10,7 @@ use super::clocks::Clocks;
 use super::flood::flood;
 use super::packets::Packets;
 use super::{TEST, worker};
+use crate::clients::ask;
 use crate::storm::{Storm, durable, now};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -175,9 +176,7 @@ impl Nemesis {
             proxy.flow(Direction::ToClient);
             proxy.flow(Direction::ToServer);
             server.resume().unwrap();
-            server
-                .command(&["CONFIG", "SET", "maxmemory", "0"])
-                .unwrap();
+            ask(server, &["CONFIG", "SET", "maxmemory", "0"]);
         }
     }
 
@@ -413,15 +412,17 @@ impl Nemesis {
     fn fill(&mut self, number: usize) {
         let victims = self.some(number);
         for &victim in &victims {
-            self.storm.servers[victim]
-                .command(&["CONFIG", "SET", "maxmemory", "1"])
-                .unwrap();
+            ask(
+                &self.storm.servers[victim],
+                &["CONFIG", "SET", "maxmemory", "1"],
+            );
         }
         self.storm.rest(500);
         for &victim in &victims {
-            self.storm.servers[victim]
-                .command(&["CONFIG", "SET", "maxmemory", "0"])
-                .unwrap();
+            ask(
+                &self.storm.servers[victim],
+                &["CONFIG", "SET", "maxmemory", "0"],
+            );
         }
     }
 }

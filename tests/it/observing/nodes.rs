@@ -1,7 +1,7 @@
 //! Nodes that reply late, that may not vote, and that close idle connections.
 
 use super::{KEY, Recorder, TTL, everywhere, observed, observed_by};
-use crate::clients::{SOON, builder, long_lock, take, unlock, value};
+use crate::clients::{SOON, ask, builder, long_lock, nowhere, take, unlock, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
@@ -119,14 +119,10 @@ fn idle_connections_that_servers_close_are_no_news() {
     let recorder = Recorder::new();
     let client = observed(&servers, &recorder);
     all_up(&client, &servers, &recorder);
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, "busy").is_none())));
+    nowhere(&servers, "busy");
     for _ in 0..5 {
         for server in &servers {
-            server
-                .command(&["CLIENT", "KILL", "TYPE", "normal"])
-                .unwrap();
+            ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
             assert!(eventually(SOON, || server
                 .info("connected_clients")
                 .unwrap()
@@ -137,9 +133,7 @@ fn idle_connections_that_servers_close_are_no_news() {
         everywhere(&servers, KEY);
         unlock(guard);
         // What is closed next has answered everything.
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, KEY).is_none())));
+        nowhere(&servers, KEY);
     }
     assert!(recorder.node_words().is_empty(), "{:?}", recorder.events());
 }

@@ -3,7 +3,7 @@
 
 use super::kinds::{Held, KINDS, Kind};
 use super::{LATE, PLACE_LEASE, patient};
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, ask, builder, client, long_lock, take};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::queues::{count, entries, no_entry_stays};
@@ -125,18 +125,14 @@ fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
         let [mine, theirs] =
             [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
         let held = kind.hold(&theirs);
-        servers[1]
-            .command(&["CONFIG", "SET", "maxmemory", "1"])
-            .unwrap();
+        ask(&servers[1], &["CONFIG", "SET", "maxmemory", "1"]);
         let took = time_to_pass(kind, &servers, &mine, held, 2);
         assert!(
             took < PLACE_LEASE + LONGEST_DELAY + LATE,
             "{}: {took:?}",
             kind.name
         );
-        servers[1]
-            .command(&["CONFIG", "SET", "maxmemory", "0"])
-            .unwrap();
+        ask(&servers[1], &["CONFIG", "SET", "maxmemory", "0"]);
         no_entry_stays(&servers);
     }
 }

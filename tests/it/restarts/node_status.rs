@@ -1,7 +1,7 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{SOON, builder, calling, client_with, failure, pause, resume, take};
+use crate::clients::{SOON, ask, builder, calling, client_with, failure, pause, resume, take};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
@@ -111,9 +111,10 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
             status.to_string().contains("may evict locks (allkeys-lru)"),
             "{status}"
         );
-        server[0]
-            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-            .unwrap();
+        ask(
+            &server[0],
+            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+        );
         thread::sleep(Duration::from_millis(20));
     }
     // Without a limit, or without a policy, nothing is evicted.
@@ -162,9 +163,10 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
                 .contains("declared durable but appends nothing to disk (aof_enabled:0)"),
             "{status}"
         );
-        server[0]
-            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-            .unwrap();
+        ask(
+            &server[0],
+            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+        );
         thread::sleep(Duration::from_millis(20));
     }
     // One that appends, and one that nothing is declared of.

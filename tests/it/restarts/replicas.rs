@@ -3,7 +3,7 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
-use crate::clients::{SOON, builder, causes, ok, take, value};
+use crate::clients::{SOON, ask, builder, causes, ok, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use crate::support::versions::shown;
@@ -118,9 +118,7 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         drop(take(&client.mutex("other").ttl(MAX_TTL)));
         ok(&server, &["FLUSHALL"]);
         server.command(&["DEBUG", "RELOAD"]).unwrap();
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal"])
-            .unwrap();
+        ask(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
         let before = count_connections(&server);
         let is_taken = || {
             client

@@ -2,7 +2,8 @@
 
 use super::{set, take};
 use crate::clients::{
-    LONG_TTL, SOON, address_of, builder, client, client_of, gone_for_good, long_lock, unlock, value,
+    LONG_TTL, SOON, address_of, builder, client, client_of, everywhere, gone_for_good, long_lock,
+    nowhere, unlock, value,
 };
 use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
@@ -98,9 +99,7 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             for guard in held {
                 thread::sleep(Duration::from_millis(150));
                 // An attempt sets it for as long as the machine takes to undo that.
-                assert!(eventually(SOON, || servers
-                    .iter()
-                    .all(|server| value(server, "a").is_none())));
+                nowhere(&servers, "a");
                 assert!(!waiting.is_finished());
                 unlock(guard);
             }
@@ -145,9 +144,7 @@ fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
     let mutex = set(&client, &KEYS);
     for theirs in [&["c", "d"][..], &["b"], &["d", "a", "c"]] {
         let guard = take(&mutex);
-        assert!(eventually(SOON, || servers
-            .iter()
-            .all(|server| value(server, "c").is_some())));
+        everywhere(&servers, "c");
         assert_eq!(
             call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]),
             [const { Answer::Number(0) }; 3]

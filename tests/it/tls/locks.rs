@@ -2,7 +2,7 @@
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
-use crate::clients::client_at;
+use crate::clients::{ask, client_at};
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use quorumlock::{Builder, ErrorKind, Redlock, Tls};
@@ -50,9 +50,10 @@ fn commands_and_subscriptions_share_sessions() {
             "subscribes meanwhile"
         );
         drop(held);
-        server
-            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-            .unwrap();
+        ask(
+            &server,
+            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+        );
         let _ = mutex
             .lock_timeout(5 * SECOND)
             .unwrap()

@@ -1,6 +1,7 @@
 //! Certificates in files that change while a client uses them.
 
 use super::certificates::{Authority, Particulars};
+use crate::clients::ask;
 use crate::credentials::{for_load, rotation, under_load};
 use crate::support::capable::has_tls;
 use crate::support::process::eventually;
@@ -153,9 +154,7 @@ fn client_certificates_end_while_locks_are_held_and_taken() {
             // One server after the other, each twice in a life.
             if begin.elapsed() >= life * cuts / 10 {
                 let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
-                servers[cuts as usize % servers.len()]
-                    .command(&kill)
-                    .unwrap();
+                ask(&servers[cuts as usize % servers.len()], &kill);
                 cuts += 1;
             }
             thread::sleep(Duration::from_millis(10));

@@ -1,7 +1,7 @@
 //! What waiting costs the servers: how often a waiter asks, connects and subscribes.
 
 use super::{ARRIVAL, channels, client, subscribers, time_to_wake};
-use crate::clients::{LONG_TTL, SOON, builder, calls, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, ask, builder, calls, long_lock, take};
 use crate::support::queues::{entries, no_entry_stays};
 use crate::support::server::{Answer, Server};
 use quorumlock::kind::Any;
@@ -101,9 +101,7 @@ fn what_a_stranger_publishes_at_one_node_costs_a_few_rounds() {
         let entry = entries(&servers[0], "k").remove(0);
         let message = format!("{} k", &entry[16..]);
         while Instant::now() < until {
-            servers[0]
-                .command(&["PUBLISH", &channel, &message])
-                .unwrap();
+            ask(&servers[0], &["PUBLISH", &channel, &message]);
             thread::sleep(Duration::from_millis(1));
         }
     });

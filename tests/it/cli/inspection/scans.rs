@@ -2,6 +2,7 @@
 
 use super::super::deployment::{Deployment, run};
 use super::{OURS, set};
+use crate::clients::ask;
 use crate::embedded_vs_real::foreign::fenced_values;
 use crate::read_write::as_embedded;
 use crate::support::server::Answer;
@@ -116,9 +117,7 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
 fn scan_goes_through_more_keys_than_one_reply_has() {
     let deployment = Deployment::of(1);
     let script = "for i = 1, 5000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 50000) end";
-    deployment.servers[0]
-        .command(&["EVAL", script, "0", OURS])
-        .unwrap();
+    ask(&deployment.servers[0], &["EVAL", script, "0", OURS]);
     let ended = run(deployment.tool(&["ls"]));
     assert_eq!(ended.out.lines().count(), 5001);
 }
