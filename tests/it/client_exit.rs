@@ -141,23 +141,6 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
     );
 }
 
-/// A drop goes on waiting for as long as answers come, though all of them take several times the
-/// node timeout.
-#[test]
-fn the_last_handle_waits_for_answers_that_still_come() {
-    let servers = Server::several(3).unwrap();
-    let proxies = far(&servers);
-    let client = Redlock::builder()
-        .nodes(proxies.iter().map(Proxy::url))
-        .build()
-        .unwrap();
-    let guards = many(&client, 1500);
-    drop(client);
-    drop(guards);
-    thread::sleep(FAR);
-    assert_eq!(key_counts(&servers), [0; 3]);
-}
-
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a
 /// limit.
 #[test]

@@ -1,5 +1,5 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three
-//! costs nothing.
+//! costs nothing. [`messages`](crate::messages) has those whose whole message is checked.
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, client_with, failure, gone_for_good,
@@ -86,35 +86,6 @@ fn with_login(server: &Server, login: &str) -> String {
 }
 
 #[test]
-fn a_wrong_password() {
-    let server = Server::with(&["--requirepass", "right"]).unwrap();
-    is_named(
-        &with_login(&server, &format!(":{SECRET}")),
-        Phase::Handshake,
-        Cause::Auth,
-    );
-    is_named(
-        &with_login(&server, &format!("unknown:{SECRET}")),
-        Phase::Handshake,
-        Cause::Auth,
-    );
-    // A password where none is needed is a mistake too: perhaps this is not the server that was
-    // meant.
-    let open = Server::start().unwrap();
-    is_named(
-        &with_login(&open, &format!(":{SECRET}")),
-        Phase::Handshake,
-        Cause::Auth,
-    );
-}
-
-#[test]
-fn a_missing_password() {
-    let server = Server::with(&["--requirepass", SECRET]).unwrap();
-    is_named(&server.url(), Phase::Handshake, Cause::Auth);
-}
-
-#[test]
 fn the_right_password() {
     if !has_users() {
         return;
@@ -130,26 +101,6 @@ fn the_right_password() {
         keeps_secrets(&[&guard]);
         unlock(guard);
     }
-}
-
-#[test]
-fn a_user_that_may_not_set() {
-    if !has_users() {
-        return;
-    }
-    let server = Server::start().unwrap();
-    allow(&server, "reader", &["~*", "+info", "+get"]);
-    is_named(
-        &with_login(&server, &format!("reader:{SECRET}")),
-        Phase::Reply,
-        Cause::NoPermission,
-    );
-    allow(&server, "other", &["~theirs:*", "+@all"]);
-    is_named(
-        &with_login(&server, &format!("other:{SECRET}")),
-        Phase::Reply,
-        Cause::NoPermission,
-    );
 }
 
 #[test]
@@ -205,12 +156,6 @@ pub(crate) fn counts_when_locks_have_ended(mutex: &Mutex, max_ttl: Duration) {
 }
 
 #[test]
-fn a_member_of_a_cluster() {
-    let server = Server::with(&["--cluster-enabled", "yes"]).unwrap();
-    is_named(&server.url(), Phase::Handshake, Cause::ClusterMode);
-}
-
-#[test]
 fn a_server_that_is_loading() {
     if !has_slow_loading() {
         return;
@@ -240,12 +185,6 @@ fn a_server_that_is_loading() {
             .try_lock()
             .is_ok_and(|guard| guard.is_some())));
     });
-}
-
-#[test]
-fn a_server_without_memory() {
-    let server = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
-    is_named(&server.url(), Phase::Reply, Cause::OutOfMemory);
 }
 
 #[test]

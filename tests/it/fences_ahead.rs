@@ -2,10 +2,8 @@
 //! number of the others.
 
 use crate::clients::{
-    SOON, address_of, causes, client, client_at, client_of, failure, long_lock, micros, ok, take,
-    unlock, value,
+    SOON, causes, client, client_at, client_of, failure, long_lock, micros, ok, take, unlock, value,
 };
-use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -143,40 +141,4 @@ fn a_node_gives_out_no_fence_and_is_raised_to_none_that_its_clock_does_not_expla
         assert_eq!(raise(fence), Answer::Number(-3));
     }
     assert_eq!(value(&server, KEY), before, "and nothing is written");
-}
-
-#[test]
-fn a_raise_needs_the_token_that_the_key_holds() {
-    let server = Server::start().unwrap();
-    let ours = "1".repeat(40);
-    let theirs = "2".repeat(40);
-    let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
-    for address in [server.address(), address_of(&embedded)] {
-        let ask = |deed: &str, token: &str, rest: &[&str]| {
-            say_once(
-                &address,
-                &[
-                    &["EVAL", kinds::fenced::SCRIPT.text, "1", KEY, deed, token],
-                    rest,
-                ]
-                .concat(),
-            )
-        };
-        let raised = (micros() + HOUR).to_string();
-        // Another's: its fence was decided without us, and must not move under it.
-        assert!(ask("acquire", &theirs, &["60000", "600000", "1"]).starts_with('$'));
-        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":-1\r\n");
-        let given = ask("acquire", &theirs, &["60000", "600000", "1"]);
-        assert!(
-            !given.contains(&raised),
-            "the fence of the other is as it was: {given}"
-        );
-        // A free key: the next holder must not find our raise there either.
-        assert_eq!(ask("release", &theirs, &["", "", "600000"]), ":1\r\n");
-        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":0\r\n");
-        assert!(!ask("acquire", &ours, &["60000", "600000", "1"]).contains(&raised));
-        // And the control: with its own token it is raised.
-        assert_eq!(ask("raise", &ours, &[&raised, "600000"]), ":1\r\n");
-        assert!(ask("acquire", &ours, &["60000", "600000", "1"]).contains(&raised));
-    }
 }

@@ -6,10 +6,8 @@ use crate::clients::{
     unlock, value,
 };
 use crate::support::process::eventually;
-use crate::support::server::{Server, free_port};
-use quorumlock::{
-    ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog,
-};
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, Watchdog};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -244,58 +242,6 @@ fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
 #[track_caller]
 pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
     mutex.lock_timeout(SOON).unwrap().unwrap()
-}
-
-/// A node of the lock is down when it is attached and released, by a client that never spoke to it,
-/// and comes back with its data.
-#[test]
-fn a_node_that_was_down_gets_the_release_when_it_is_back() {
-    let ports = || Server::plan().port(free_port().unwrap());
-    let sockets = || Server::plan().unix_socket("node.sock");
-    let plans: [fn() -> _; 2] = [ports, sockets];
-    let ends: [fn(MutexGuard); 2] = [
-        |guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
-        drop,
-    ];
-    for (plan, end) in plans
-        .into_iter()
-        .flat_map(|plan| ends.map(|end| (plan, end)))
-    {
-        for knows_others in [false, true] {
-            let durable = ["--appendonly", "yes", "--appendfsync", "always"];
-            let mut servers: Vec<_> = (0..3)
-                .map(|_| plan().arguments(&durable).start().unwrap())
-                .collect();
-            let lease = take_everywhere(&client(&servers), &servers)
-                .detach()
-                .unwrap();
-            // The lock's own key may be released in the instant in which the node is back.
-            servers[2].command(&["SET", "kept", "1"]).unwrap();
-            servers[2].kill();
-            let client = client(&servers);
-            if knows_others {
-                // It leaves the node alone for a while.
-                drop(take(&long_lock(&client, "other")));
-            }
-            let guard = client.attach(copied(lease)).unwrap();
-            thread::sleep(SLACK);
-            end(guard);
-            servers[2].restart().unwrap();
-            assert!(
-                value(&servers[2], "kept").is_some(),
-                "it came back without its data"
-            );
-            let gone = || {
-                let _ = long_lock(&client, "other").try_lock();
-                servers.iter().all(|server| value(server, KEY).is_none())
-            };
-            assert!(
-                eventually(SOON, gone),
-                "{}: the key is left, knows others: {knows_others}",
-                servers[2].url()
-            );
-        }
-    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Each client here is a *fresh program*: it has met no node before.
 
-use crate::clients::{SOON, ask, builder, calls, client_at, client_with, take, value};
+use crate::clients::{SOON, ask, builder, calls, client_at, take, value};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -136,24 +136,6 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     );
     drop(hold(&servers));
     assert!(servers.iter().all(|server| note(server)[1] == "f"));
-}
-
-#[test]
-fn the_longest_time_to_live_of_any_program_counts() {
-    let mut servers = known(3);
-    let longer = client_with(&servers, |builder| {
-        builder.ttl(MAX_TTL * 2).max_ttl(MAX_TTL * 2)
-    });
-    drop(take(&longer.mutex("long")));
-    assert!(
-        servers
-            .iter()
-            .all(|server| note(server)[4] == (MAX_TTL * 2).as_millis().to_string())
-    );
-    let held = take(&longer.mutex("held"));
-    servers[0].restart().unwrap();
-    servers[1].restart().unwrap();
-    no_two_hold(&held, &servers);
 }
 
 /// Such a program is protected by what it has met itself.

@@ -202,65 +202,6 @@ fn markers_begin_no_full_name() {
 }
 
 #[test]
-fn other_clients_locks_exclude_ours() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let set = |server: &Server| {
-        server
-            .command(&["SET", "k", "theirs", "NX", "PX", "600000"])
-            .unwrap()
-    };
-    for server in &servers[..2] {
-        assert_eq!(set(server), Answer::Text("OK".into()));
-    }
-    assert!(mutex.try_lock().unwrap().is_none());
-    assert!(!matches!(
-        mutex.lock_timeout(Duration::from_millis(50)),
-        Ok(Some(_))
-    ));
-    assert!(
-        servers[..2]
-            .iter()
-            .all(|server| value(server, "k").as_deref() == Some("theirs"))
-    );
-    servers[1].command(&["DEL", "k"]).unwrap();
-    let guard = take(&mutex);
-    unlock(guard);
-    assert_eq!(value(&servers[0], "k").as_deref(), Some("theirs"));
-}
-
-#[test]
-fn our_locks_exclude_other_clients() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let guard = take(&mutex);
-    everywhere(&servers, "k");
-    for server in &servers {
-        assert_eq!(
-            server
-                .command(&["SET", "k", "theirs", "NX", "PX", "600000"])
-                .unwrap(),
-            Answer::Nil
-        );
-        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else {
-            panic!()
-        };
-        assert!(Duration::from_millis(left.unsigned_abs()) <= LONG_TTL);
-        // Their compare-and-delete does not touch what is not theirs.
-        let release = "if redis.call('get', KEYS[1]) == ARGV[1] then \
-                       return redis.call('del', KEYS[1]) else return 0 end";
-        assert_eq!(
-            server
-                .command(&["EVAL", release, "1", "k", "theirs"])
-                .unwrap(),
-            Answer::Number(0)
-        );
-    }
-    unlock(guard);
-    gone_for_good(&servers, "k");
-}
-
-#[test]
 fn a_key_of_another_type_belongs_to_another_program() {
     let server = Server::start().unwrap();
     server.command(&["RPUSH", "k", "job"]).unwrap();

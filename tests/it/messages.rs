@@ -4,7 +4,7 @@
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
 use crate::clients::{
-    SOON, builder, client_at, client_of, client_with, failure, long_lock, ok, take,
+    SOON, builder, client_at, client_of, client_with, failure, long_lock, ok, take, unlock,
 };
 use crate::faults::keeps_secrets;
 use crate::support::capable::{has_users, knows_users};
@@ -16,7 +16,8 @@ use std::time::Duration;
 /// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";
 
-/// That this is the whole message about the only node, also when it is tried again.
+/// That this is the whole message about the only node, also when it is tried again, and that two
+/// healthy nodes beside it get by without it.
 #[track_caller]
 fn alone_it_says(url: &str, address: &str, words: &str) {
     let client = client_of([url]);
@@ -28,6 +29,9 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
         assert_eq!(error.to_string(), expected);
         keeps_secrets(&[&error]);
     }
+    let healthy = Server::several(2).unwrap();
+    let among = client_of([&healthy[0].url(), url, &healthy[1].url()]);
+    unlock(take(&long_lock(&among, "among")));
 }
 
 #[test]

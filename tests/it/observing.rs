@@ -259,6 +259,37 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
 }
 
 #[test]
+fn a_loss_by_deleted_keys_is_reported_once_with_its_reason() {
+    for is_watched in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let recorder = Recorder::new();
+        let client = observed(&servers, &recorder);
+        let mutex = long_lock(&client, KEY);
+        let guard = take(&match is_watched {
+            true => mutex.watchdog(Watchdog::new().period(TTL)),
+            false => mutex,
+        });
+        everywhere(&servers, KEY);
+        delete(&servers, KEY);
+        match is_watched {
+            true => guard.lost().unwrap().recv_timeout(SOON).unwrap(),
+            false => assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost),
+        }
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+        drop(guard);
+        let is_told = || recorder.count("released k Expired dropped") == 1;
+        assert!(eventually(SOON, is_told), "{:?}", recorder.words());
+        let counts = ["lost k", "lost k KeyGone"].map(|words| recorder.count(words));
+        assert_eq!(
+            counts,
+            [1, 1],
+            "watched {is_watched}: {:?}",
+            recorder.words()
+        );
+    }
+}
+
+#[test]
 fn no_event_shows_a_password_or_a_token() {
     let password = "hunter2-of-the-observer";
     let servers = [0; 3].map(|_| Server::with(&["--requirepass", password]).unwrap());

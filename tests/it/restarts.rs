@@ -8,14 +8,12 @@ mod node_status;
 mod replicas;
 
 use crate::clients::{
-    SOON, ask, builder, calls, causes, client_at, failure, gone_for_good, take, unlock, value,
+    SOON, ask, builder, calls, causes, client_at, failure, gone_for_good, take, unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, Watchdog,
-};
+use quorumlock::{Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -178,35 +176,6 @@ fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
                 .all(|cause| cause.2 == Cause::Quarantined)
         );
     }
-}
-
-#[test]
-fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_afterwards() {
-    let mut servers = Server::several(3).unwrap();
-    let ttl = Duration::from_secs(1);
-    let client = builder(&servers).ttl(ttl).max_ttl(ttl).build().unwrap();
-    acquaint(&client);
-    let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new()));
-    let lost = guard.lost().unwrap();
-    // One after the other, each when the one before counts again.
-    for (index, server) in servers.iter_mut().enumerate() {
-        server.restart().unwrap();
-        let state = || client.nodes().unwrap()[index].state();
-        let is_quarantined = || matches!(state(), NodeState::Quarantined { .. });
-        assert!(eventually(SOON, is_quarantined), "{:?}", client.nodes());
-        assert!(
-            eventually(SOON, || value(server, KEY).is_some()),
-            "it was not repaired"
-        );
-        assert!(
-            eventually(SOON, || state() == NodeState::Voting),
-            "{:?}",
-            client.nodes()
-        );
-        assert!(lost.try_recv().is_err() && !guard.remaining().is_zero());
-    }
-    unlock(guard);
-    gone_for_good(&servers, KEY);
 }
 
 #[test]

@@ -14,10 +14,8 @@ use crate::storm::now;
 use crate::support::child::{Child, End};
 use crate::support::process::alone;
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::queues::no_entry_stays_behind;
 use crate::support::server::Server;
 use quorumlock::{Mutex, Redlock};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::thread;
@@ -32,10 +30,6 @@ const TTL: Duration = Duration::from_millis(500);
 const PLACE_LEASE: Duration = Duration::from_secs(1);
 /// How late a thread may be.
 const LATE: Duration = Duration::from_millis(300);
-/// How often a waiter is killed.
-const KILLED_EVERY: Duration = Duration::from_millis(100);
-/// So many wait to be killed at any time.
-const VICTIMS: usize = 5;
 const WAYS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
 /// Plays games for as long as the variable sets, each up to three times: the machine may pause. The
@@ -81,55 +75,6 @@ fn figures(turns: &[Turn]) -> Figures {
 /// overtaken than that.
 fn are_in_order(figures: &Figures, overtakes: usize) -> bool {
     figures.settled * 2 > figures.acquisitions && figures.overtakes <= overtakes
-}
-
-#[test]
-fn waiters_killed_all_the_time_cost_the_others_little() {
-    alone(
-        "fair::storms::waiters_killed_all_the_time_cost_the_others_little",
-        || {
-            let servers = Server::several(SERVERS).unwrap();
-            let builder = builder(&servers);
-            for_a_while(3, |seconds| {
-                let game = game(seconds);
-                let mut killed = 0;
-                let turns = game.play(
-                    &vec![builder.clone(); PROGRAMS],
-                    &turns_of(&servers),
-                    fair,
-                    || {
-                        let begun = Instant::now();
-                        let mut victims = VecDeque::new();
-                        while begun.elapsed() < game.lasts {
-                            let number = PROGRAMS + killed + victims.len();
-                            let mut victim = game.fork(&builder, fair, &turns_of(&servers), number);
-                            victim.let_continue();
-                            victims.push_back(victim);
-                            if victims.len() > VICTIMS
-                                && let Some(oldest) = victims.pop_front()
-                            {
-                                oldest.kill();
-                                killed += 1;
-                            }
-                            thread::sleep(KILLED_EVERY);
-                        }
-                    },
-                );
-                let victims = turns.iter().filter(|turn| turn.program >= PROGRAMS).count();
-                println!("{killed} waiters killed, which had the lock {victims} times");
-                // The next release removes those that are dead.
-                let client = builder.clone().build().unwrap();
-                no_entry_stays_behind(&servers, || drop(fair(&client).lock().unwrap().unlock()));
-                // One that is killed may have the lock, or the turn. All the others that are dead
-                // cost a message each.
-                let longest = TTL * 2 + LATE;
-                let is_late = |turn: &&Turn| turn.had - turn.begun > longest.as_nanos() as u64;
-                let late = turns.iter().filter(is_late).count();
-                println!("{late} waits of more than {longest:?}");
-                are_in_order(&figures(&turns), 0) && late == 0
-            });
-        },
-    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Nodes that reply late, that may not vote, and that close idle connections.
 
 use super::{KEY, Recorder, TTL, everywhere, observed, observed_by};
-use crate::clients::{SOON, ask, builder, long_lock, nowhere, take, unlock, value};
+use crate::clients::{SOON, ask, builder, long_lock, nowhere, take, unlock};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
