@@ -148,20 +148,13 @@ fn doctor_names_each_fault_of_tls() {
             ended.all()
         );
     };
-    let past = Some(("20200101000000Z", "20200201000000Z"));
     for (particulars, words) in [
         (
-            Particulars {
-                names: Some("DNS:hunter2.internal"),
-                ..plain
-            },
+            Particulars::named("DNS:hunter2.internal"),
             "issued for another name or address",
         ),
         (
-            Particulars {
-                validity: past,
-                ..plain
-            },
+            Particulars::EXPIRED,
             "the server's certificate is not accepted: expired",
         ),
     ] {
@@ -228,10 +221,7 @@ fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
         return;
     }
     let authority = Authority::new();
-    let names = Particulars {
-        names: Some("DNS:redis.internal"),
-        ..Particulars::default()
-    };
+    let names = Particulars::named("DNS:redis.internal");
     let server = authority.issue("node", names).server("node");
     let url = server.url();
     let roots = authority.path("ca.crt").display().to_string();

@@ -215,13 +215,7 @@ fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything()
 #[test]
 fn what_is_wrong_is_told_to_the_server() {
     let authority = Authority::new();
-    authority.issue(
-        "node",
-        Particulars {
-            names: Some("IP:10.0.0.1"),
-            ..Particulars::default()
-        },
-    );
+    authority.issue("node", Particulars::named("IP:10.0.0.1"));
     let server = Server::start().unwrap();
     let peer = Peer::before(server.port(), &authority, Cut::Bytes);
     let mutex = lock(&peer.url(), &authority);

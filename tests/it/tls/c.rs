@@ -43,8 +43,6 @@ fn each_fault_has_its_numbers() {
     let path = |authority: &Authority, name: &str| authority.path(name).display().to_string();
     let roots = path(&authority, "ca.crt");
     let foreign = path(&other, "ca.crt");
-    let past = Some(("20200101000000Z", "20200201000000Z"));
-    let future = Some(("20600101000000Z", "20610101000000Z"));
     let plain = Particulars::default();
     for (particulars, roots, says_so) in [
         (
@@ -53,34 +51,22 @@ fn each_fault_has_its_numbers() {
             "25 2 1 the server's certificate is not accepted: unknown issuer",
         ),
         (
-            Particulars {
-                validity: past,
-                ..plain
-            },
+            Particulars::EXPIRED,
             &roots,
             "25 3 1 the server's certificate is not accepted: expired",
         ),
         (
-            Particulars {
-                validity: future,
-                ..plain
-            },
+            Particulars::NOT_YET_VALID,
             &roots,
             "25 4 0 the server's certificate is not accepted: not valid",
         ),
         (
-            Particulars {
-                names: Some("IP:10.0.0.1"),
-                ..plain
-            },
+            Particulars::named("IP:10.0.0.1"),
             &roots,
             "25 5 1 the server's certificate is not accepted",
         ),
         (
-            Particulars {
-                is_version_1: true,
-                ..plain
-            },
+            Particulars::VERSION_1,
             &roots,
             "25 6 1 the server's certificate is not accepted: X.509",
         ),

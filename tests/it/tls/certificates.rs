@@ -23,6 +23,36 @@ pub(crate) struct Particulars {
     pub(crate) is_version_1: bool,
 }
 
+impl Particulars {
+    pub(crate) const EXPIRED: Particulars =
+        Particulars::valid("20200101000000Z", "20200201000000Z");
+    pub(crate) const NOT_YET_VALID: Particulars =
+        Particulars::valid("20600101000000Z", "20610101000000Z");
+    pub(crate) const VERSION_1: Particulars = Particulars {
+        is_version_1: true,
+        ..Particulars::PLAIN
+    };
+    const PLAIN: Particulars = Particulars {
+        names: None,
+        validity: None,
+        is_version_1: false,
+    };
+
+    pub(crate) const fn named(names: &'static str) -> Particulars {
+        Particulars {
+            names: Some(names),
+            ..Particulars::PLAIN
+        }
+    }
+
+    const fn valid(begin: &'static str, end: &'static str) -> Particulars {
+        Particulars {
+            validity: Some((begin, end)),
+            ..Particulars::PLAIN
+        }
+    }
+}
+
 impl Authority {
     pub(crate) fn new() -> Authority {
         static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -47,43 +47,21 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     use TlsError::*;
     let authority = Authority::new();
     let other = Authority::new();
-    let past = Some(("20200101000000Z", "20200201000000Z"));
-    let future = Some(("20600101000000Z", "20610101000000Z"));
     let plain = Particulars::default();
     for (particulars, roots, error) in [
         (plain, &other, UnknownIssuer),
         (
-            Particulars {
-                names: Some("DNS:hunter2.internal,IP:10.0.0.1"),
-                ..plain
-            },
+            Particulars::named("DNS:hunter2.internal,IP:10.0.0.1"),
             &authority,
             WrongName,
         ),
+        (Particulars::EXPIRED, &authority, CertificateExpired),
         (
-            Particulars {
-                validity: past,
-                ..plain
-            },
-            &authority,
-            CertificateExpired,
-        ),
-        (
-            Particulars {
-                validity: future,
-                ..plain
-            },
+            Particulars::NOT_YET_VALID,
             &authority,
             CertificateNotYetValid,
         ),
-        (
-            Particulars {
-                is_version_1: true,
-                ..plain
-            },
-            &authority,
-            CertificateVersion1,
-        ),
+        (Particulars::VERSION_1, &authority, CertificateVersion1),
     ] {
         let server = authority.issue("node", particulars).server("node");
         let expected = (Cause::Tls(error), error != CertificateNotYetValid);
@@ -101,10 +79,7 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
     // One that is issued for clients only.
     authority.issue(
         "node",
-        Particulars {
-            names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"),
-            ..plain
-        },
+        Particulars::named("IP:127.0.0.1\nextendedKeyUsage=clientAuth"),
     );
     let server = authority.server("node");
     assert_eq!(

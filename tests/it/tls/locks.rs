@@ -149,10 +149,7 @@ fn a_name_counts_in_place_of_the_host() {
     let authority = Authority::new();
     authority.issue(
         "node",
-        Particulars {
-            names: Some("DNS:redis-1.internal,IP:10.0.0.1"),
-            ..Particulars::default()
-        },
+        Particulars::named("DNS:redis-1.internal,IP:10.0.0.1"),
     );
     let server = authority.server("node");
     for name in ["redis-1.internal", "10.0.0.1"] {

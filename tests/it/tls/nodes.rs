@@ -75,13 +75,7 @@ pub(super) fn over_tls_in_c(tests: &[&str]) {
 
 fn run(tests: &[&str], threads: &str, is_left_out: fn(&str) -> bool) {
     let authority = Authority::new();
-    authority.issue(
-        "node",
-        Particulars {
-            names: Some("IP:127.0.0.1,DNS:localhost"),
-            ..Particulars::default()
-        },
-    );
+    authority.issue("node", Particulars::named("IP:127.0.0.1,DNS:localhost"));
     let mut command = Command::new(std::env::current_exe().expect("the path of this test binary"));
     command.args(tests).args(["--test-threads", threads]);
     let left_out = LEFT_OUT.iter().filter(|test| is_left_out(test));
