@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock, pause, resume,
-    short_timeout_client_of, take, unlock, value,
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, can_take, client, gone_for_good, long_lock, pause,
+    resume, short_timeout_client_of, take, unlock, value,
 };
 use crate::support::process::{alone, eventually, processor_time, threads_named};
 use crate::support::server::Server;
@@ -183,9 +183,7 @@ fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let client = short_timeout_client_of(servers.iter().map(Server::url));
     let mutex = long_lock(&client, "k");
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
     pause(&servers);
     is_cancelled_within(NODE_TIMEOUT + SLACK, &mutex);
     resume(&servers);

@@ -132,6 +132,11 @@ pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
         .expect("the lock is free")
 }
 
+/// Whether one attempt gets the lock, which is then released.
+pub(crate) fn can_take<K: Kind>(mutex: &Mutex<K>) -> bool {
+    mutex.try_lock().is_ok_and(|guard| guard.is_some())
+}
+
 /// One attempt that must fail, not merely lose.
 #[track_caller]
 pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {

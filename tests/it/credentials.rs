@@ -226,49 +226,6 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
     assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
 }
 
-/// A token lives for 2 s, or a 24th of the time, and a server cuts each connection after twice
-/// that: for 5 s and 10 s of two minutes.
-#[test]
-fn tokens_end_and_servers_cut_connections_while_locks_are_held_and_taken() {
-    let Some(servers) = servers_with_users(3, "t0") else {
-        return;
-    };
-    let total = rotation(12);
-    let life = (total / 24).max(Duration::from_secs(2));
-    // Each half of a life has a token, which is used in it, and refused after the next one.
-    let half = life / 2;
-    let begin = Instant::now();
-    let half_at = move || begin.elapsed().as_nanos() / half.as_nanos();
-    let builder = for_load(&servers).credentials(move |_| {
-        let token = Credentials::new(format!("t{}", half_at())).user("app");
-        Ok(token.refresh_after(half / 4))
-    });
-    under_load(builder, |pairs| {
-        let cuts_in_a_life = servers.len() as u32 / 2 + 1;
-        let (mut known, mut cuts) = (0, 0);
-        while begin.elapsed() < total {
-            let now = half_at();
-            // The server knows the next one before it is issued.
-            if now >= known {
-                known = now + 1;
-                let tokens = [now.saturating_sub(1), now, now + 1].map(|half| format!("t{half}"));
-                let tokens = tokens.each_ref().map(String::as_str);
-                servers
-                    .iter()
-                    .for_each(|server| set_passwords(server, &tokens));
-            }
-            // One server after the other.
-            if begin.elapsed() >= life * cuts / cuts_in_a_life {
-                cut(&servers[cuts as usize % servers.len()]);
-                cuts += 1;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        goes_on(pairs);
-        assert!(known > 10 && cuts > 10, "{known} {cuts}");
-    });
-}
-
 #[test]
 fn an_open_connection_logs_in_anew_and_stays() {
     let server = Fake::healthy();

@@ -103,16 +103,6 @@ fn plain_and_fair_calls_wait_in_one_queue() {
     }
 }
 
-/// Lets programs compete that all servers serve. Returns their turns.
-fn play(servers: &[Server], programs: usize, game: Game, mutex: MakeMutex) -> Vec<Turn> {
-    game.play(
-        &vec![builder(servers); programs],
-        &servers[0].directory().join("turns"),
-        mutex,
-        || {},
-    )
-}
-
 /// What a game of programs has come to.
 #[derive(Default)]
 struct Figures {
@@ -301,29 +291,6 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
             assert!(!overtakes(&turns).is_empty());
         },
     );
-}
-
-/// Where every node counts, those that come at once come to each node in another order.
-#[test]
-fn programs_that_come_at_once_agree_on_an_order() {
-    alone("fair::programs_that_come_at_once_agree_on_an_order", || {
-        for nodes in [2, 4] {
-            let servers = Server::several(nodes).unwrap();
-            let held = Duration::ZERO;
-            let lasts = Duration::from_millis(500);
-            // It ends: each program that waits has the lock at last.
-            let game = Game {
-                quorum: nodes / 2 + 1,
-                threads: 1,
-                held,
-                lasts,
-                place_lease: SOON,
-            };
-            let all = play(&servers, 6, game, fair);
-            println!("{nodes} nodes: {} acquisitions", all.len());
-            assert!(all.len() >= 6);
-        }
-    });
 }
 
 #[test]

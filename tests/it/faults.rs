@@ -2,8 +2,8 @@
 //! costs nothing. [`messages`](crate::messages) has those whose whole message is checked.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, client_with, failure, gone_for_good,
-    long_lock, ok, promptly, promptly_from, short_timeout_client_of, take, unlock,
+    NODE_TIMEOUT, SLACK, SOON, can_take, causes, client, client_of, client_with, failure,
+    gone_for_good, long_lock, ok, promptly, promptly_from, short_timeout_client_of, take, unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::capable::has_users;
@@ -149,9 +149,7 @@ fn a_replica_that_became_a_master() {
 pub(crate) fn counts_when_locks_have_ended(mutex: &Mutex, max_ttl: Duration) {
     let promoted = Instant::now();
     assert!(eventually(SOON, || causes(&failure(mutex))[0].2 == Cause::Quarantined));
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
     assert!(promoted.elapsed() >= max_ttl);
 }
 
@@ -181,9 +179,7 @@ fn a_server_that_is_loading() {
         assert!(eventually(SOON, loading));
         assert!(!restart.is_finished());
         restart.join().unwrap();
-        assert!(eventually(SOON, || mutex
-            .try_lock()
-            .is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || can_take(&mutex)));
     });
 }
 
@@ -220,9 +216,7 @@ fn a_server_with_too_many_clients() {
     let mutex = long_lock(&client([&server]), "k");
     failure(&mutex);
     drop(only);
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
 }
 
 /// Creates a user with the secret as password, these rights and no others.

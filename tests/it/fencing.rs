@@ -126,23 +126,6 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
 }
 
 #[test]
-fn a_lease_that_ended_gives_way_to_a_greater_fence() {
-    let servers = Server::several(3).unwrap();
-    let short = client(&servers).mutex("k").ttl(SHORT).fenced();
-    let late = take(&short);
-    thread::sleep(SHORT);
-    let next = short.lock_timeout(SOON).unwrap().expect("its time is up");
-    assert!(next.fence() > late.fence());
-    assert!(late.remaining().is_zero());
-    assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
-    assert!(
-        !next.remaining().is_zero(),
-        "the late release has freed nothing"
-    );
-    assert!(short.try_lock().unwrap().is_none());
-}
-
-#[test]
 fn a_fenced_lock_is_extended_and_watched() {
     for server in servers() {
         let client = client([&server]);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::fake::{Act, Event, Fake, say};
+use crate::support::fake::Fake;
 use crate::support::process;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server, free_port};
@@ -149,46 +149,6 @@ fn a_late_fake_answers_after_the_next_request() {
 }
 
 #[test]
-fn a_fake_ends_in_the_middle_of_anything() {
-    let start = Instant::now();
-    let asked = |fake: &Fake| {
-        let stream = connect(fake.port());
-        (&stream).write_all(SET).unwrap();
-        assert!(fake.wait_for("SET", 1, SOON));
-        stream
-    };
-    let fakes = [
-        Fake::flooding(),
-        Fake::trickling(),
-        Fake::setting("+OK\r\n", SOON * 10),
-    ];
-    let streams = fakes.each_ref().map(asked);
-    drop(fakes);
-    drop(streams);
-    let fake = Fake::scripted(|connection, event| match event {
-        Event::Connected => vec![say(&format!("+{connection}\r\n"))],
-        Event::Received(_) => vec![Act::Wait(SOON * 10)],
-    });
-    hear(&asked(&fake), "+0\r\n");
-    hear(&asked(&fake), "+1\r\n");
-    drop(fake);
-    assert!(start.elapsed() < SOON);
-}
-
-#[test]
-fn a_proxy_passes_everything_on_and_counts() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
-    let stream = connect(proxy.port());
-    ask(&stream, PING, "+PONG\r\n");
-    assert_eq!((proxy.connections(), proxy.open()), (1, 1));
-    let counts = [Direction::ToServer, Direction::ToClient].map(|direction| proxy.bytes(direction));
-    assert_eq!(counts, [14, 7]);
-    drop(stream);
-    assert!(process::eventually(SOON, || proxy.open() == 0));
-}
-
-#[test]
 fn a_proxy_stalls_each_way() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
@@ -273,17 +233,4 @@ fn a_proxy_leaves_connections_half_open() {
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
     assert_eq!(proxy.open(), 1);
     ask(&connect(proxy.port()), PING, "+PONG\r\n");
-}
-
-#[test]
-fn a_proxy_ends_while_a_pump_is_stuck() {
-    let start = Instant::now();
-    let fake = Fake::flooding();
-    let proxy = Proxy::before(fake.port());
-    let stream = connect(proxy.port());
-    ask(&stream, PING, ":111");
-    thread::sleep(MOMENT);
-    drop(proxy);
-    drop(fake);
-    assert!(start.elapsed() < SOON);
 }

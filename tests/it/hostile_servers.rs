@@ -2,15 +2,15 @@
 //! their answers, never waits longer for them, and never repeats what they sent.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly,
-    promptly_from, take, unlock,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly, take,
+    unlock,
 };
 use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::ServerError;
-use quorumlock::{Cause, ErrorKind, Phase};
+use quorumlock::{Cause, Phase};
 use std::fs;
 use std::io;
 use std::thread;
@@ -35,26 +35,6 @@ fn a_node_that_says_nothing() {
 fn a_node_that_says_a_byte_a_second() {
     let fake = Fake::trickling();
     is_named(&fake.url(), Phase::Handshake, Cause::TimedOut);
-}
-
-#[test]
-fn a_node_that_is_loading() {
-    let fake = Fake::healthy_but(
-        "SET",
-        vec![say("-LOADING Redis is loading the dataset in memory\r\n")],
-    );
-    is_named(&fake.url(), Phase::Reply, Cause::Loading);
-}
-
-#[test]
-fn a_node_that_may_not_be_written() {
-    let fake = Fake::healthy_but(
-        "SET",
-        vec![say(
-            "-READONLY You can't write against a read only replica.\r\n",
-        )],
-    );
-    is_named(&fake.url(), Phase::Reply, Cause::ReadOnly);
 }
 
 #[test]
@@ -127,33 +107,6 @@ fn a_number_that_never_ends_takes_neither_time_nor_memory() {
         },
     );
     among_three(&Fake::flooding().url());
-}
-
-#[test]
-fn a_reply_without_a_request_is_not_taken_for_a_grant() {
-    // The first SET is granted twice: the second reply comes a moment after the first. Every other
-    // SET is refused.
-    let mut sets = 0;
-    let fake = Fake::on_command(move |command| {
-        if command[0] != "SET" {
-            return vec![Act::Say(healthy(command))];
-        }
-        sets += 1;
-        match sets {
-            1 => vec![
-                say("+OK\r\n"),
-                Act::Wait(Duration::from_millis(5)),
-                say("+OK\r\n"),
-            ],
-            _ => vec![say("$-1\r\n")],
-        }
-    });
-    let client = client_of([fake.url()]);
-    let _held = take(&long_lock(&client, "a"));
-    // One that comes after the next SET was written looks like its reply.
-    thread::sleep(Duration::from_millis(500));
-    let attempt = long_lock(&client, "b").try_lock();
-    assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }
 
 /// To every program that stores its `max_ttl`, it replies that another one was quicker, with a
@@ -289,56 +242,6 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
         causes(&error)[0].2,
         Cause::Server(ServerError::Unrecognised)
     );
-}
-
-#[test]
-fn a_token_that_a_release_brings_back_is_not_shown() {
-    let fake = Fake::on_command(|command| match command[0].as_str() {
-        "EVAL" => vec![say(&format!(
-            "-ERR {}\r\n",
-            command.concat().replace("\n", " ")
-        ))],
-        _ => vec![Act::Say(healthy(command))],
-    });
-    let guard = take(&long_lock(&client_of([fake.url()]), "k"));
-    let error = guard.unlock().unwrap_err();
-    assert_eq!(causes(&error)[0].2, Cause::Server(ServerError::Err));
-    keeps_secrets(&[&error]);
-}
-
-#[test]
-fn a_node_that_answers_late_but_in_time_counts() {
-    let fake = Fake::setting("+OK\r\n", NODE_TIMEOUT / 2);
-    let client = client_at([fake.url()], |builder| {
-        builder.node_timeout(NODE_TIMEOUT * 4)
-    });
-    let guard = take(&long_lock(&client, "k"));
-    let waited = crate::clients::LONG_TTL - guard.remaining();
-    assert!(
-        waited >= NODE_TIMEOUT / 2,
-        "the lease counts from before the first byte: {waited:?}"
-    );
-    unlock(guard);
-}
-
-#[test]
-fn a_node_that_is_cut_off_in_the_middle_of_a_reply() {
-    // Half of a grant is none.
-    let fake = Fake::scripted(|_, event| match event {
-        Event::Received(command) if command[0] == "SET" => vec![say("+OK\r"), Act::Close],
-        Event::Received(command) => vec![Act::Say(healthy(command))],
-        Event::Connected => Vec::new(),
-    });
-    let error = promptly_from(
-        NODE_TIMEOUT,
-        || client_of([fake.url()]),
-        |client| failure(&long_lock(&client, "k")),
-    );
-    assert_eq!(
-        (error.kind(), causes(&error)[0].2),
-        (ErrorKind::Unavailable, Cause::Closed)
-    );
-    among_three(&fake.url());
 }
 
 /// Two healthy nodes do without the one at this URL.

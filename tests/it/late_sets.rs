@@ -66,10 +66,7 @@ fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
 #[track_caller]
 fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     let servers = Server::several(nodes).unwrap();
-    let proxies: Vec<Proxy> = servers
-        .iter()
-        .map(|server| Proxy::before(server.port()))
-        .collect();
+    let proxies = Proxy::before_each(&servers);
     let node_timeout = NODE_TIMEOUT * 6;
     let client = client_at(proxies.iter().map(Proxy::url), |builder| {
         builder.node_timeout(node_timeout)

@@ -138,28 +138,6 @@ fn a_set_is_called_the_same_when_it_was_attached() {
     unlock(guard);
 }
 
-/// With either wall clock wrong: the one of the client that detached, or the one of the client that
-/// attaches.
-#[test]
-fn no_clock_makes_a_lease_longer_than_its_time_to_live() {
-    let servers = Server::several(1).unwrap();
-    let client = client(&servers);
-    let year_9999 = 253_402_300_799_999;
-    for end in [millis_of(SystemTime::now() + LONG_TTL), year_9999] {
-        let guard = client.attach(forged(1000, end)).unwrap();
-        assert!(
-            guard.remaining() <= Duration::from_millis(988),
-            "{:?}",
-            guard.remaining()
-        );
-        assert!(
-            guard.remaining() > Duration::from_millis(500),
-            "{:?}",
-            guard.remaining()
-        );
-    }
-}
-
 #[test]
 fn no_secret_is_shown() {
     let servers = Server::several(1).unwrap();

@@ -8,7 +8,7 @@ mod forged;
 mod kinds;
 mod rights;
 
-use crate::clients::{LONG_TTL, SOON, ask, builder, client, long_lock, take};
+use crate::clients::{SOON, ask, builder, client, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::queues::{
     Stranger, channels, connections, count, entries, forge_member, no_entry_stays,
@@ -249,33 +249,6 @@ fn members_of_any_form_with_any_score_are_removed() {
         }
         nothing_stays(&servers, kind);
     }
-}
-
-/// A server that runs the script of another program for long refuses all commands.
-#[test]
-fn an_entry_whose_removal_was_refused_is_no_call_that_waits() {
-    let servers = [Server::start().unwrap()];
-    let limit = ["CONFIG", "SET", "lua-time-limit", "1"];
-    let _ = servers[0].command(&limit).unwrap();
-    let clients = [(); 3].map(|()| client(&servers));
-    let [held, ended, next] = clients
-        .each_ref()
-        .map(|client| long_lock(client, "k").fair());
-    let guard = take(&held);
-    thread::scope(|scope| {
-        let call = scope.spawn(|| ended.lock_timeout(LATE));
-        assert!(eventually(SOON, || count(&servers[0], "k") == 1));
-        let script = scope.spawn(|| servers[0].command(&["EVAL", "while true do end", "0"]));
-        assert!(!matches!(call.join().unwrap(), Ok(Some(_))));
-        let _ = servers[0].command(&["SCRIPT", "KILL"]).unwrap();
-        let _ = script.join().unwrap().unwrap();
-    });
-    assert!(eventually(SOON, || guard.extend(LONG_TTL * 2).is_ok()));
-    drop(guard);
-    // It reads what the server has replied.
-    let other = long_lock(&clients[1], "other");
-    assert!(eventually(SOON, || matches!(other.try_lock(), Ok(Some(_)))));
-    assert!(eventually(SOON, || matches!(next.try_lock(), Ok(Some(_)))));
 }
 
 /// What is first in a queue, and looks alive: it costs one challenge.

@@ -2,8 +2,8 @@
 //! attempt.
 
 use crate::clients::{
-    SOON, ask, builder, causes, client, client_at, client_of, failure, hang_and_fill, long_lock,
-    take, unlock, value,
+    SOON, ask, builder, can_take, causes, client, client_at, client_of, failure, hang_and_fill,
+    long_lock, take, unlock, value,
 };
 use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
@@ -71,9 +71,7 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
         assert!(mutex.lock().is_err());
         embedded.iter().for_each(|node| node.revive().unwrap());
         // Each node is left alone for a second at the most.
-        let back = eventually(Duration::from_secs(3), || {
-            mutex.try_lock().is_ok_and(|guard| guard.is_some())
-        });
+        let back = eventually(Duration::from_secs(3), || can_take(&mutex));
         assert!(back, "{nodes} nodes: {:?}", mutex.try_lock());
     }
 }
@@ -96,25 +94,6 @@ fn a_lock_whose_connections_were_closed_long_ago_is_released() {
 #[test]
 fn a_lock_whose_connections_were_closed_just_now_is_released() {
     unlock_after_closing(JUST_NOW);
-}
-
-#[test]
-fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
-    let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
-    let client = builder(&servers).build().unwrap();
-    let mutex = long_lock(&client, "k");
-    let alone = || {
-        servers
-            .iter()
-            .all(|server| server.info("connected_clients").unwrap() == "1")
-    };
-    for round in 0..2 {
-        let guard = mutex.try_lock();
-        assert!(matches!(guard, Ok(Some(_))), "round {round}: {guard:?}");
-        assert!(eventually(SOON, alone));
-        unlock(guard.unwrap().unwrap());
-        assert!(eventually(SOON, alone));
-    }
 }
 
 #[test]

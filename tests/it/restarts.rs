@@ -8,7 +8,7 @@ mod node_status;
 mod replicas;
 
 use crate::clients::{
-    SOON, ask, builder, calls, causes, client_at, failure, gone_for_good, take, unlock,
+    SOON, ask, builder, calls, can_take, causes, client_at, failure, gone_for_good, take, unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
@@ -70,9 +70,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     // It was asked, not only for its note, and its key was released again.
     assert!(calls(&server[0], "set") > 1);
     gone_for_good(&server, KEY);
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
     assert!(
         restarted.elapsed() >= MAX_TTL,
         "too soon: {:?}",
@@ -215,8 +213,6 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     assert!(eventually(SOON, is_quarantined));
     assert_eq!(node[0].info("run_id").unwrap(), run_id);
     drop(held);
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
     assert!(promoted.elapsed() >= MAX_TTL);
 }

@@ -4,7 +4,7 @@
 //! Each lock protects a counter that is read, then written, with a chance for others in between.
 //! Two holders at once would sooner or later write the same number, and the sum would be short.
 
-use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take, unlock};
+use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::handler;
 use crate::support::process::{self, alone, connections_to, eventually};
 use crate::support::server::Server;
@@ -143,28 +143,6 @@ fn run(client: &Redlock, counters: &[Counter], pairs: usize, ports: &[u16]) -> u
 
 fn name(resource: usize) -> String {
     format!("resource/{resource}")
-}
-
-#[test]
-fn clients_contend_without_losing_anything() {
-    let servers = Server::several(3).unwrap();
-    let clients: Vec<Redlock> = (0..4).map(|_| client(&servers)).collect();
-    let counter = Counter::default();
-    thread::scope(|scope| {
-        for client in &clients {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..25 {
-                        let guard = client.mutex("k").lock().unwrap();
-                        counter.increment();
-                        unlock(guard);
-                    }
-                });
-            }
-        }
-    });
-    assert_eq!(counter.value.load(Ordering::Relaxed), 4 * 2 * 25);
-    gone_for_good(&servers, "k");
 }
 
 /// A signal handler of the program takes two seconds, on the thread that polls for all.

@@ -158,22 +158,6 @@ fn public_enums_may_grow_and_outcomes_are_looked_at() {
     ));
 }
 
-/// Not a rule: shows the median, with `--nocapture`.
-#[test]
-#[allow(clippy::print_stdout)]
-fn sizes_are_shown() {
-    let mut lengths: Vec<usize> = files("src", "rs")
-        .iter()
-        .map(|(_, text)| text.lines().count())
-        .collect();
-    lengths.sort_unstable();
-    assert!(!lengths.is_empty(), "no files below src/");
-    let count = lengths.len();
-    let median = lengths[lengths.len() / 2];
-    let longest = lengths[lengths.len() - 1];
-    println!("src/: {count} files, median {median} lines, longest {longest}");
-}
-
 fn unopened(file: &str, text: &str) -> Vec<String> {
     let first = text.lines().next().unwrap_or_default();
     let opened = first

@@ -1,7 +1,7 @@
 //! Nodes on Unix domain sockets: the same lock, without a port.
 
 use crate::clients::{
-    SOON, causes, client, client_of, failure, gone_for_good, long_lock, take, unlock,
+    SOON, can_take, causes, client, client_of, failure, gone_for_good, long_lock, take, unlock,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -59,9 +59,7 @@ fn a_socket_that_is_not_there_is_refused_until_it_is() {
         let _ = std::fs::remove_file(&path);
     }
     server.restart().unwrap();
-    assert!(eventually(SOON, || mutex
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&mutex)));
 }
 
 #[test]

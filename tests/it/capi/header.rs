@@ -1,8 +1,7 @@
 //! The header: C and C++ of every age take it, and the library offers exactly what it declares.
 
-use super::library::{LIMIT, Running, compile_with, library, root, run};
+use super::library::{LIMIT, Running, library, root, run};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -49,39 +48,6 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
         .collect();
     assert!(declared.len() > 70, "{declared:?}");
     assert_eq!(exported, declared);
-}
-
-/// Not a rule: prints the sizes, with `--nocapture`.
-#[test]
-#[allow(clippy::print_stdout)]
-fn sizes_are_shown() {
-    let programs = library().with_file_name("programs");
-    std::fs::create_dir_all(&programs).unwrap();
-    let stripped = |from: &Path, name: &str| {
-        let to = programs.join(name);
-        run("strip", [Path::new("-o"), &to, from]).success();
-        std::fs::metadata(to).unwrap().len() / 1024
-    };
-    println!(
-        "libquorumlock.so, stripped: {} KiB",
-        stripped(Path::new(&library_path("so")), "stripped.so")
-    );
-    let archive = library_path("a");
-    let flags = [
-        "-std=c99",
-        "-Wl,--gc-sections",
-        &archive,
-        "-lgcc_s",
-        "-lutil",
-        "-lrt",
-        "-lm",
-        "-ldl",
-    ];
-    let program = compile_with("quickstart-small", "examples/c/quickstart.c", flags);
-    println!(
-        "quickstart with libquorumlock.a, stripped: {} KiB",
-        stripped(&program, "stripped-quickstart")
-    );
 }
 
 fn header() -> std::path::PathBuf {

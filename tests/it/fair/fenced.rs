@@ -2,13 +2,10 @@
 
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
-use crate::clients::{SOON, ask, long_lock, ok, take, unlock};
-use crate::support::capable::has_users;
-use crate::support::queues::has_entries;
+use crate::clients::{SOON, ask, long_lock};
 use crate::support::server::{Answer, Server};
 use quorumlock::protocol::kinds;
 use quorumlock::{FencedMutex, Redlock};
-use std::thread;
 use std::time::Instant;
 
 fn fair(client: &Redlock) -> FencedMutex {
@@ -53,29 +50,4 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
         assert!(took < SOON, "{words:?}: after {took:?}");
         no_entry_stays(&servers);
     }
-}
-
-#[test]
-fn a_user_needs_the_rights_that_are_listed() {
-    if !has_users() {
-        return;
-    }
-    let server = Server::start().unwrap();
-    let rights = "+eval +evalsha +get +set +del +pttl +time +exists +publish +subscribe +unsubscribe +zadd +zcard \
-                  +zrange +zrank +zrem +zremrangebyscore +zrevrange +zscore +pexpire";
-    let user = format!(
-        "ACL SETUSER locker reset resetchannels on >secret ~quorumlock-*:k &quorumlock:* {rights}"
-    );
-    let words: Vec<&str> = user.split(' ').chain(["+@connection"]).collect();
-    ok(&server, &words);
-    let url = format!("redis://locker:secret@{}", server.address());
-    let [one, other] = [(), ()].map(|()| Redlock::builder().node(&url).build().unwrap());
-    let held = take(&fair(&one));
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&other).lock().map(drop));
-        has_entries([&server], KEY, 1);
-        unlock(held);
-        waiting.join().unwrap().unwrap();
-    });
-    no_entry_stays(&[server]);
 }

@@ -149,30 +149,6 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 }
 
 #[test]
-fn a_pending_release_is_that_of_a_lock_with_numbers() {
-    for kind in &KINDS {
-        let mut servers = durable(3);
-        let client = client(&servers);
-        let guard = take(&(kind.mutex)(&client));
-        assert!(eventually(SOON, || kind.owner(&servers[0]).is_some()));
-        // The lock's own key may be released in the instant in which the node is back.
-        servers[0].command(&["SET", "kept", "1"]).unwrap();
-        servers[0].kill();
-        unlock(guard);
-        servers[0].restart().unwrap();
-        assert!(
-            value(&servers[0], "kept").is_some(),
-            "it came back without its data"
-        );
-        let is_paid = || {
-            let _ = client.mutex("other").try_lock();
-            kind.owner(&servers[0]).is_none()
-        };
-        assert!(eventually(SOON, is_paid));
-    }
-}
-
-#[test]
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     for kind in &KINDS {
         let mut servers = durable(5);

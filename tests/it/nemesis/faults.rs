@@ -116,10 +116,7 @@ impl Nemesis {
         let servers: Vec<_> = (0..servers)
             .map(|_| plan.clone().start().unwrap())
             .collect();
-        let proxies: Vec<_> = servers
-            .iter()
-            .map(|server| Proxy::before(server.port()))
-            .collect();
+        let proxies = Proxy::before_each(&servers);
         let clocks = Clocks::of(&servers);
         let urls = proxies.iter().map(Proxy::url).collect();
         let mut nemesis = Nemesis {

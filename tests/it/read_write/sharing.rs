@@ -106,10 +106,7 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
 #[test]
 fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
     let servers = Server::several(3).unwrap();
-    let proxies: Vec<Proxy> = servers
-        .iter()
-        .map(|server| Proxy::before(server.port()))
-        .collect();
+    let proxies = Proxy::before_each(&servers);
     proxies
         .iter()
         .for_each(|proxy| proxy.delay(Duration::from_millis(80)));

@@ -1,7 +1,7 @@
 //! A writer that waits keeps new readers out, and waits for those alone that were there.
 
-use super::{AT_ONCE, KEY, TTL, can_read, can_write, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good};
+use super::{AT_ONCE, TTL, can_read, can_write, is_marked, long, read};
+use crate::clients::{LONG_TTL, SOON, client};
 use crate::support::process::eventually;
 use crate::support::queues;
 use crate::support::server::Server;
@@ -45,42 +45,6 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     });
     queues::no_entry_stays(&servers);
     assert!(eventually(SOON, || can_read(&long(&other))));
-}
-
-#[test]
-fn a_writer_that_gives_up_lets_readers_in() {
-    let servers = Server::several(3).unwrap();
-    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
-    let guard = read(&long(&reader));
-    let second = thread::scope(|scope| {
-        let writes = scope.spawn(|| {
-            long(&writer)
-                .write
-                .lock_timeout(Duration::from_millis(500))
-                .unwrap()
-                .is_none()
-        });
-        assert!(eventually(SOON, || servers.iter().all(is_marked)));
-        let reads = scope.spawn(|| {
-            (
-                long(&other)
-                    .read
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .expect("no writer waits"),
-                Instant::now(),
-            )
-        });
-        assert!(writes.join().unwrap());
-        let given_up = Instant::now();
-        let (second, had) = reads.join().unwrap();
-        let took = had.saturating_duration_since(given_up);
-        assert!(took < AT_ONCE, "{took:?}");
-        second
-    });
-    drop((guard, second));
-    queues::no_entry_stays(&servers);
-    gone_for_good(&servers, KEY);
 }
 
 #[test]

@@ -98,11 +98,6 @@ impl Fake {
         })
     }
 
-    /// Answers each SET with this, after this delay, and everything else well and at once.
-    pub(crate) fn setting(answer: &str, delay: Duration) -> Fake {
-        Fake::healthy_but("SET", vec![Act::Wait(delay), say(answer)])
-    }
-
     /// Accepts and never sends anything.
     pub(crate) fn silent() -> Fake {
         Fake::on_command(|_| Vec::new())

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::support::server::TLS_VARIABLE;
+use crate::support::server::{Server, TLS_VARIABLE};
 use socket2::SockRef;
 
 /// How often a pump that is stuck in a write looks whether its connection is to end.
@@ -47,6 +47,12 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
+    /// A proxy before each of these servers.
+    pub(crate) fn before_each(servers: &[Server]) -> Vec<Proxy> {
+        let before = |server: &Server| Proxy::before(server.port());
+        servers.iter().map(before).collect()
+    }
+
     /// A proxy that leads to this port of 127.0.0.1. The server need not be there yet.
     pub(crate) fn before(server: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");

@@ -224,25 +224,3 @@ fn reported_once(refusals: &Seen<(bool, String, Cause)>, servers: &[Server], is_
     expected.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(told, expected);
 }
-
-#[test]
-fn a_node_that_hangs_does_not_prevent_a_wake_up() {
-    for hung in 0..3 {
-        let servers = Server::several(3).unwrap();
-        let slow_retries = || {
-            Redlock::builder()
-                .nodes(servers.iter().map(Server::url))
-                .retry_delay(LONG, LONG)
-        };
-        let mine = slow_retries().build().unwrap();
-        let theirs = slow_retries().build().unwrap();
-        for (client, name) in [(&mine, "a"), (&theirs, "b")] {
-            drop(take(&long_lock(client, name)));
-        }
-        servers[hung].pause().unwrap();
-        let held = long_lock(&theirs, "k").lock().unwrap();
-        let took = time_to_wake(&mine, "k", || drop(held));
-        assert!(took < PROMPT, "node {hung}: {took:?}");
-        servers[hung].resume().unwrap();
-    }
-}
