@@ -6,7 +6,10 @@ use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
-use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock, ReleaseOutcome};
+use quorumlock::{
+    Builder, Cause, Error, ErrorKind, Mutex, MutexGuard, Phase, Redlock, ReleaseOutcome, Result,
+};
+use std::fmt::Debug;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
@@ -130,6 +133,21 @@ pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
         .try_lock()
         .expect("enough nodes answer")
         .expect("the lock is free")
+}
+
+/// Waits for a lock that becomes free soon.
+#[track_caller]
+pub(crate) fn wait_for<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
+    mutex
+        .lock_timeout(SOON)
+        .expect("enough nodes answer")
+        .expect("the lock becomes free")
+}
+
+/// That this fails with an error of this kind.
+#[track_caller]
+pub(crate) fn fails<T: Debug>(result: Result<T>, kind: ErrorKind) {
+    assert_eq!(result.unwrap_err().kind(), kind);
 }
 
 /// Whether one attempt gets the lock, which is then released.

@@ -1,7 +1,7 @@
 //! Fenced mutexes and their guards: each way to lock returns a number, and nothing of a plain lock
 //! is missing. And what a guard ensures.
 
-use crate::clients::{SOON, client, long_lock};
+use crate::clients::{SOON, client, fails, long_lock};
 use crate::support::server::Server;
 use quorumlock::kind::Any;
 use quorumlock::{
@@ -113,8 +113,5 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     let lost = guard.lost().unwrap();
     guard.ensure(Duration::ZERO).unwrap();
     lost.recv_timeout(SOON).unwrap();
-    assert_eq!(
-        guard.ensure(Duration::ZERO).unwrap_err().kind(),
-        ErrorKind::LeaseLost
-    );
+    fails(guard.ensure(Duration::ZERO), ErrorKind::LeaseLost);
 }

@@ -2,8 +2,8 @@
 //! meanwhile.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, calls, client, client_of, failure, gone_for_good, left, long_lock, take,
-    unlock, value,
+    LONG_TTL, SLACK, SOON, calls, client, client_of, fails, failure, gone_for_good, left,
+    long_lock, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -233,10 +233,7 @@ fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
     assert!(!guard.remaining().is_zero(), "there was to be time left");
     let lease = guard.detach().unwrap();
     assert_eq!(lease.remaining(), Duration::ZERO);
-    assert_eq!(
-        client.attach(lease).unwrap_err().kind(),
-        ErrorKind::LeaseLost
-    );
+    fails(client.attach(lease), ErrorKind::LeaseLost);
 }
 
 #[track_caller]

@@ -16,7 +16,7 @@ use crate::clients::{
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason};
-use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, Watchdog};
+use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -276,13 +276,12 @@ fn a_loss_by_deleted_keys_is_reported_once_with_its_reason() {
             false => assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost),
         }
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
-        drop(guard);
-        let is_told = || recorder.count("released k Expired dropped") == 1;
-        assert!(eventually(SOON, is_told), "{:?}", recorder.words());
-        let counts = ["lost k", "lost k KeyGone"].map(|words| recorder.count(words));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
+        let expected = ["lost k", "lost k KeyGone", "released k Expired unlocked"];
+        let counts = expected.map(|words| recorder.count(words));
         assert_eq!(
             counts,
-            [1, 1],
+            [1; 3],
             "watched {is_watched}: {:?}",
             recorder.words()
         );

@@ -15,7 +15,8 @@ mod under_faults;
 mod waiting;
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, gone_for_good, unlock, value,
+    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, fails, gone_for_good, unlock, value,
+    wait_for,
 };
 use crate::support::process::eventually;
 use crate::support::queues;
@@ -120,11 +121,7 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
         .iter()
         .all(|server| entries(server).1 == 0)));
     assert!(can_write(&one));
-    let guard = one
-        .write
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("the lock is free");
+    let guard = wait_for(&one.write);
     assert!(eventually(SOON, || servers.iter().all(|server| entries(
         server
     ) == (
@@ -167,14 +164,8 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)];
     let text = write(&long(&one)).detach().unwrap().into_text();
-    assert_eq!(
-        text.expose().parse::<Lease>().unwrap_err().kind(),
-        ErrorKind::Config
-    );
-    assert_eq!(
-        text.expose().parse::<Lease<Read>>().unwrap_err().kind(),
-        ErrorKind::Config
-    );
+    fails(text.expose().parse::<Lease>(), ErrorKind::Config);
+    fails(text.expose().parse::<Lease<Read>>(), ErrorKind::Config);
     let guard = long(&other)
         .write
         .attach(text.expose().parse().unwrap())
@@ -182,10 +173,7 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
     assert!(!can_read(&long(&one)));
     unlock(guard);
     let text = read(&long(&one)).detach().unwrap().into_text();
-    assert_eq!(
-        text.expose().parse::<Lease<Write>>().unwrap_err().kind(),
-        ErrorKind::Config
-    );
+    fails(text.expose().parse::<Lease<Write>>(), ErrorKind::Config);
     // A client attaches it without the name.
     let guard = other
         .attach(text.expose().parse::<Lease<Read>>().unwrap())

@@ -6,8 +6,8 @@ mod faults;
 mod passing;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, client_with, gone_for_good, lateness, left,
-    long_lock, unlock, value,
+    LONG_TTL, SOON, Seen, builder, calls, client, client_with, fails, gone_for_good, lateness,
+    left, long_lock, unlock, value,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
@@ -93,18 +93,10 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
             "{error}"
         );
     }
-    assert_eq!(
-        client.semaphore("", 1).lock().unwrap_err().kind(),
-        ErrorKind::Config
-    );
-    assert_eq!(
-        client
-            .semaphore(NAME, 1)
-            .ttl(LONG_TTL * 9)
-            .lock()
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Config
+    fails(client.semaphore("", 1).lock(), ErrorKind::Config);
+    fails(
+        client.semaphore(NAME, 1).ttl(LONG_TTL * 9).lock(),
+        ErrorKind::Config,
     );
     assert_eq!(calls(&servers[0], "set"), 0);
     let all = client.semaphore(NAME, 256);
@@ -201,10 +193,7 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     let patience = Duration::from_millis(50);
     // All without expiry: that is never freed.
     assert!(here.lock_timeout(patience).unwrap().is_none());
-    assert_eq!(
-        here.lock_timeout(SOON).unwrap_err().kind(),
-        ErrorKind::Unavailable
-    );
+    fails(here.lock_timeout(SOON), ErrorKind::Unavailable);
 }
 
 #[test]
@@ -389,10 +378,7 @@ fn a_waiter_asks_seldom_while_nothing_happens() {
         assert!(asked <= WHILE.as_secs() + 1, "{asked}");
         cancel.cancel();
         for thread in waiting {
-            assert_eq!(
-                thread.join().unwrap().unwrap_err().kind(),
-                ErrorKind::Cancelled
-            );
+            fails(thread.join().unwrap(), ErrorKind::Cancelled);
         }
     });
     drop(held);

@@ -3,7 +3,7 @@
 
 mod subscriber;
 
-use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take, unlock};
+use crate::clients::{LONG_TTL, SOON, builder, client, fails, long_lock, take, unlock};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
@@ -523,10 +523,7 @@ fn a_child_closes_no_span_of_its_parent() {
         ));
         let child = Child::fork(End::Vanish, |_| {
             drop(guards.take());
-            assert_eq!(
-                long_lock(&client, "k").try_lock().unwrap_err().kind(),
-                ErrorKind::Forked
-            );
+            fails(long_lock(&client, "k").try_lock(), ErrorKind::Forked);
             assert_eq!(reading.try_lock().unwrap_err().kind(), ErrorKind::Forked);
             assert_eq!(spans.named(WAIT).len(), 3);
             assert!(spans.named(HOLD).iter().all(|hold| !hold.is_closed()));

@@ -3,7 +3,7 @@
 
 use crate::clients::{
     LONG_TTL, SOON, client, client_at, client_with, long_lock, micros, minorities_fail, ok,
-    scripts_run, take, unlock, value,
+    scripts_run, take, unlock, value, wait_for,
 };
 use crate::read_write::long;
 use crate::support::process::eventually;
@@ -162,10 +162,7 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         let mut last = fence(&take(&mutex));
         let next = || {
             (kind.between)(&client);
-            let guard = mutex
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("a majority answers");
+            let guard = wait_for(&mutex);
             assert!(fence(&guard) > last);
             last = fence(&guard);
         };

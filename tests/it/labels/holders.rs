@@ -1,7 +1,8 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
 use crate::clients::{
-    LONG_TTL, SOON, ask, builder, calls, client, client_of, client_with, long_lock, ok, take, value,
+    LONG_TTL, SOON, ask, builder, calls, client, client_of, client_with, fails, long_lock, ok,
+    take, value,
 };
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -270,8 +271,5 @@ fn a_label_that_says_where_names_this_process() {
             .ends_with(&format!("/{}", std::process::id())),
         "{holder}"
     );
-    assert_eq!(
-        client.mutex("").holder().unwrap_err().kind(),
-        ErrorKind::Config
-    );
+    fails(client.mutex("").holder(), ErrorKind::Config);
 }

@@ -1,7 +1,7 @@
 //! What the end of a call, and of a lock, is reported with.
 
 use super::{KEY, Recorder, TTL, is_about_a_node, observed};
-use crate::clients::{LONG_TTL, SOON, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, fails, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, GaveUpReason, Severity};
@@ -48,10 +48,7 @@ fn a_call_that_gives_up_says_why() {
             .lock_with(&Wait::unlimited().cancelled_by(&cancelled))
             .is_err()
     );
-    assert_eq!(
-        mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(),
-        ErrorKind::Config
-    );
+    fails(mutex.clone().ttl(Duration::ZERO).lock(), ErrorKind::Config);
     let _ = guard.unlock().unwrap();
     let reader = client.read_mutex(KEY).ttl(Duration::ZERO);
     assert_eq!(reader.lock().unwrap_err().kind(), ErrorKind::Config);

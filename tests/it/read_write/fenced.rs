@@ -6,7 +6,9 @@
 mod scripts;
 
 use super::{KEY, long};
-use crate::clients::{LONG_TTL, SOON, client, micros, ok, scripts_run, unlock, value};
+use crate::clients::{
+    LONG_TTL, SOON, client, fails, micros, ok, scripts_run, unlock, value, wait_for,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::FencedSides;
@@ -110,20 +112,9 @@ fn a_writer_changes_hands_with_its_number() {
     unlock(reader);
     assert!(number(&fenced(&mine)).fence() > last);
     // One without a number is no lease for guards that have one.
-    let plain = long(&mine)
-        .write
-        .lock_timeout(SOON)
-        .unwrap()
-        .unwrap()
-        .detach()
-        .unwrap()
-        .into_text();
-    assert_eq!(
-        plain
-            .expose()
-            .parse::<Lease<Fenced<Write>>>()
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Config
+    let plain = wait_for(&long(&mine).write).detach().unwrap().into_text();
+    fails(
+        plain.expose().parse::<Lease<Fenced<Write>>>(),
+        ErrorKind::Config,
     );
 }

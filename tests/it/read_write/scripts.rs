@@ -2,7 +2,7 @@
 //! or refuses.
 
 use super::{KEY, ask, can_read, can_write, entries, long, servers, write};
-use crate::clients::{SOON, causes, client, client_of, user, value};
+use crate::clients::{SOON, causes, client, client_of, user, value, wait_for};
 use crate::support::capable::with_users;
 use crate::support::process::eventually;
 use crate::support::queues;
@@ -78,17 +78,7 @@ fn nodes_without_scripts_say_so() {
         for _ in 0..3 {
             drop(write(&mutex).downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
-            drop(
-                mutex
-                    .clone()
-                    .fenced()
-                    .write
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .unwrap()
-                    .downgrade()
-                    .unwrap(),
-            );
+            drop(wait_for(&mutex.clone().fenced().write).downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
         }
     }

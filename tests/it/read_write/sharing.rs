@@ -1,7 +1,7 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, unlock};
+use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, unlock, wait_for};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -86,13 +86,7 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let mutex = long(&client(&servers));
     let first = read(&mutex);
     let lost = first.lost().unwrap();
-    let watched = mutex
-        .clone()
-        .watchdog(Watchdog::new())
-        .read
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("readers share the lock");
+    let watched = wait_for(&mutex.clone().watchdog(Watchdog::new()).read);
     assert!(eventually(SOON, || servers.iter().all(|server| entries(
         server
     ) == (
@@ -123,11 +117,7 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                let guard = long(client)
-                    .read
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .expect("no writer has it");
+                let guard = wait_for(&long(client).read);
                 most.fetch_max(
                     inside.fetch_add(1, Ordering::Relaxed) + 1,
                     Ordering::Relaxed,
@@ -188,11 +178,7 @@ fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
     let mutex = long(&client(&servers));
     let guard = mutex.read.attach(read(&mutex).detach().unwrap()).unwrap();
     thread::sleep(MOMENT);
-    let other = mutex
-        .read
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("no thread waits for one that reads");
+    let other = wait_for(&mutex.read);
     assert!(servers.iter().all(|server| entries(server).1 <= 1));
     drop((guard, other));
     gone_for_good(&servers, KEY);
@@ -205,11 +191,7 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
     let short = Sides::of(&client, "k").ttl(LONG_TTL / 10);
     let is_long = |guard: &RwReadGuard| {
         thread::sleep(MOMENT);
-        let other = short
-            .read
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("readers share the lock");
+        let other = wait_for(&short.read);
         guard.remaining() > LONG_TTL / 2 && other.remaining() > LONG_TTL / 2
     };
     let attached = short
@@ -218,11 +200,7 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
         .unwrap();
     assert!(is_long(&attached));
     drop(attached);
-    let writes = short
-        .write
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("the reader has gone");
+    let writes = wait_for(&short.write);
     assert_eq!(writes.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let downgraded = writes.downgrade().unwrap();
     assert!(is_long(&downgraded));
@@ -253,21 +231,9 @@ fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
     {
         // The machine may hold up any of them.
         let is_held = (0..3).any(|_| {
-            let first = mutex
-                .clone()
-                .watchdog(first.clone())
-                .read
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("no writer has it");
+            let first = wait_for(&mutex.clone().watchdog(first.clone()).read);
             thread::sleep(TTL / 9);
-            let second = mutex
-                .clone()
-                .watchdog(second.clone())
-                .read
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("nor now");
+            let second = wait_for(&mutex.clone().watchdog(second.clone()).read);
             assert!(servers.iter().all(|server| entries(server).1 <= 1));
             thread::sleep(TTL * 3);
             let is_held = !second.remaining().is_zero();

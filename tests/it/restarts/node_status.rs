@@ -1,7 +1,9 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{SOON, ask, builder, calling, client_with, failure, pause, resume, take};
+use crate::clients::{
+    SOON, ask, builder, calling, client_with, fails, failure, pause, resume, take,
+};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
@@ -356,10 +358,7 @@ fn reading_the_status_waits_for_no_node() {
         let nodes = client.nodes().unwrap();
         assert!(begun.elapsed() < Duration::from_millis(500) && nodes.len() == 3);
         assert!(!waiting.is_finished(), "nothing was shown");
-        assert_eq!(
-            waiting.join().unwrap().unwrap_err().kind(),
-            ErrorKind::Unavailable
-        );
+        fails(waiting.join().unwrap(), ErrorKind::Unavailable);
     });
     failure(&client.mutex(KEY));
     let state = client.nodes().unwrap()[0].state();

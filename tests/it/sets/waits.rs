@@ -1,7 +1,9 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, Seen, calls, client, client_with, gone_for_good, long_lock, unlock};
+use crate::clients::{
+    SOON, Seen, calls, client, client_with, fails, gone_for_good, long_lock, unlock,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
@@ -74,10 +76,7 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
     }
     cancel.cancel();
     let cancelled = Wait::timeout(Duration::ZERO).cancelled_by(&cancel);
-    assert_eq!(
-        mutex.lock_with(&cancelled).unwrap_err().kind(),
-        ErrorKind::Cancelled
-    );
+    fails(mutex.lock_with(&cancelled), ErrorKind::Cancelled);
     assert_eq!(
         held.unlock().unwrap(),
         ReleaseOutcome::Released,

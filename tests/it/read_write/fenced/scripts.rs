@@ -3,7 +3,7 @@
 
 use super::super::{KEY, ask, entries, is_marked, long, read, servers};
 use super::{DAY, HOUR, SHORT, fenced, is_free, micros, number, set, stored};
-use crate::clients::{LONG_TTL, SOON, builder, client, left, unlock, value};
+use crate::clients::{LONG_TTL, SOON, builder, client, left, unlock, value, wait_for};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::ExtendOutcome;
@@ -41,23 +41,13 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!(stored(&server), Some((last, until)));
         // Neither a reader nor a writer without a number takes it away or keeps it for longer.
         let plain = long(&client([&server]));
-        let reader = plain
-            .read
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("no writer waits");
+        let reader = wait_for(&plain.read);
         assert_eq!(
             (entries(&server), stored(&server)),
             (('r', 1), Some((last, until)))
         );
         drop(reader);
-        drop(
-            plain
-                .write
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("it is released"),
-        );
+        drop(wait_for(&plain.write));
         assert!(eventually(SOON, || is_free(&server)));
         assert!(stored(&server) == Some((last, until)) && is_kept(&server, DAY));
         // An extension of a writer with a number keeps it for longer.
