@@ -49,28 +49,15 @@ fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
 }
 
 #[test]
-fn first_come_first_served_behind_a_guard_of_the_same_process() {
-    let servers = Server::several(3).unwrap();
-    let mutex = long_lock(&client(&servers), "k");
-    let held = take(&mutex);
-    assert_eq!(
-        order_of_service(&mutex, held),
-        (0..THREADS).collect::<Vec<_>>()
-    );
-    gone_for_good(&servers, "k");
-}
-
-#[test]
-fn first_come_first_served_behind_another_client() {
+fn first_come_first_served_behind_a_guard_of_the_same_process_and_of_another_one() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
-    let theirs = client(&servers);
-    let held = take(&long_lock(&theirs, "k"));
-    assert_eq!(
-        order_of_service(&long_lock(&mine, "k"), held),
-        (0..THREADS).collect::<Vec<_>>()
-    );
-    gone_for_good(&servers, "k");
+    for (whose, holder) in [("mine", mine.clone()), ("another's", client(&servers))] {
+        let held = take(&long_lock(&holder, "k"));
+        let served = order_of_service(&long_lock(&mine, "k"), held);
+        assert_eq!(served, (0..THREADS).collect::<Vec<_>>(), "{whose}");
+        gone_for_good(&servers, "k");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The counters for a metrics server: exact, also where events are not reported, and in a format
-//! that a strict reader accepts. That they count every call and hold once is a rule of the simulator.
+//! that a strict reader accepts. That they count every call and hold once is a rule of the
+//! simulator.
 
 use crate::clients::{LONG_TTL, SOON, builder, client_with, gone_for_good, long_lock, take};
 use crate::support::exposition::Exposition;

@@ -1,7 +1,7 @@
 //! Hand-offs of fair locks that none of the waiting programs may miss: each of them would be made
 //! up for only when a call asks unasked, after `place_lease`, which takes longer here than these
-//! tests do. Which nodes tell whom is compared in [`embedded_vs_real`](crate::embedded_vs_real); that
-//! no call misses it is a rule of the simulator.
+//! tests do. [`embedded_vs_real`](crate::embedded_vs_real) compares what nodes tell the calls that
+//! wait. That none of these misses it is a rule of the simulator.
 
 use super::{fair, no_entry_stays, places};
 use crate::clients::{SOON, long_lock};

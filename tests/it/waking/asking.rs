@@ -1,8 +1,8 @@
 //! What waiting costs the servers: how often a waiter asks, connects and subscribes.
 
-use super::{ARRIVAL, channels, client, subscribers, time_to_wake};
+use super::{ARRIVAL, channels, client};
 use crate::clients::{LONG_TTL, SOON, ask, builder, calls, long_lock, take};
-use crate::support::queues::{entries, no_entry_stays};
+use crate::support::queues::entries;
 use crate::support::server::{Answer, Server};
 use quorumlock::kind::Any;
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock};
@@ -166,25 +166,6 @@ fn short_waits_in_a_row_use_one_connection_each() {
     // The question itself is asked by one.
     let made = connections(&servers[0]) - before;
     assert!(made <= 10, "{made} connections for 50 waits");
-}
-
-/// A connection for each wait would cost more than the wait.
-#[test]
-fn a_subscription_is_kept_between_waits() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
-    let theirs = client(&servers);
-    for _ in 0..3 {
-        let held = take(&long_lock(&theirs, "k"));
-        time_to_wake(&mine, "k", || drop(held));
-        no_entry_stays(&servers);
-        assert!(servers.iter().all(|server| subscribers(server) == 1));
-    }
-    assert!(
-        servers
-            .iter()
-            .all(|server| calls(server, "subscribe") == 1 && calls(server, "unsubscribe") == 0)
-    );
 }
 
 /// Its release sends no message; the first one that waits asks for it.
