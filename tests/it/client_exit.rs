@@ -232,7 +232,7 @@ fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
 }
 
 fn far(servers: &[Server]) -> Vec<Proxy> {
-    let proxies = Proxy::before_each(&servers);
+    let proxies = Proxy::before_each(servers);
     proxies.iter().for_each(|proxy| proxy.delay(FAR));
     proxies
 }

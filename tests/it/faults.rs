@@ -149,7 +149,7 @@ fn a_replica_that_became_a_master() {
 pub(crate) fn counts_when_locks_have_ended(mutex: &Mutex, max_ttl: Duration) {
     let promoted = Instant::now();
     assert!(eventually(SOON, || causes(&failure(mutex))[0].2 == Cause::Quarantined));
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert!(eventually(SOON, || can_take(mutex)));
     assert!(promoted.elapsed() >= max_ttl);
 }
 

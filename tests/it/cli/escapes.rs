@@ -83,7 +83,7 @@ fn what_a_server_says_of_itself_is_escaped() {
 fn names_are_escaped() {
     let deployment = Deployment::of(1);
     let server = &deployment.servers[0];
-    ask(&server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
+    ask(server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
     server.command(&["SET", &format!("{EVIL}2"), "x"]).unwrap();
     let commands: [&[&str]; 11] = [
         &["ls"],
@@ -113,7 +113,7 @@ fn names_are_escaped() {
         is_harmless(&shown);
         assert!(shown.all().contains("evil"), "{words:?}: {}", shown.all());
     }
-    ask(&server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
+    ask(server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
     let json = run(deployment.tool(&["ls", "--json"])).out;
     assert!(
         json.contains(r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#),

@@ -119,7 +119,7 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
 /// when it forks. It cuts them off and connects them again when it is let continue.
 fn proxies(servers: &[Server]) -> (Child, Vec<String>) {
     let mut child = Child::fork(End::Vanish, |parent| {
-        let proxies = Proxy::before_each(&servers);
+        let proxies = Proxy::before_each(servers);
         proxies
             .iter()
             .for_each(|proxy| parent.send(&format!("{} ", proxy.url())));
