@@ -237,3 +237,46 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
         // Then it has its turn.
     });
 }
+
+/// Each reply is older than what lets others challenge it.
+#[test]
+fn a_call_that_is_far_from_its_nodes_has_its_turn() {
+    for fenced in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let proxies: Vec<Proxy> = servers
+            .iter()
+            .map(|server| Proxy::before(server.port()))
+            .collect();
+        proxies
+            .iter()
+            .for_each(|proxy| proxy.delay(Duration::from_millis(300)));
+        let lock = |client: &Redlock| {
+            if fenced {
+                fair(client).fenced().erase()
+            } else {
+                fair(client).erase()
+            }
+        };
+        let millis = Duration::from_millis;
+        let far = Redlock::builder()
+            .nodes(proxies.iter().map(Proxy::url))
+            .max_ttl(LONG_TTL * 2)
+            .node_timeout(SOON);
+        let far = far
+            .retry_delay(millis(1), millis(25))
+            .place_lease(millis(100))
+            .build()
+            .unwrap();
+        let held = take(&lock(&client(&servers)));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());
+            assert!(
+                eventually(SOON, || servers.iter().any(|server| places(server) == 1)),
+                "it has no entry"
+            );
+            thread::sleep(millis(500));
+            drop(held.unlock());
+            assert!(waiting.join().unwrap().is_some(), "fenced: {fenced}");
+        });
+    }
+}
