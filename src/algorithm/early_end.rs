@@ -17,7 +17,7 @@ pub struct EarlyEnd {
 impl EarlyEnd {
     /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent
     /// faults.
-    pub fn note_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
+    pub fn record_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
         self.quorum_impossible_since = if is_quorum_impossible {
             self.quorum_impossible_since.or(Some(t0))
         } else {
@@ -27,7 +27,7 @@ impl EarlyEnd {
 
     /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key
     /// that has no expiry on a majority.
-    pub fn note_key(&mut self, is_endless: bool, now: Timestamp) {
+    pub fn record_key(&mut self, is_endless: bool, now: Timestamp) {
         self.endless_since = if is_endless {
             self.endless_since.or(Some(now))
         } else {
@@ -72,14 +72,14 @@ mod tests {
         let mut end = EarlyEnd::default();
         let limit = Duration::from_millis(100);
         assert!(!end.is_quorum_impossible(at(1000), limit));
-        end.note_faults(true, at(10));
-        end.note_faults(true, at(60));
+        end.record_faults(true, at(10));
+        end.record_faults(true, at(60));
         assert_eq!(end.quorum_impossible_since(), Some(at(10)));
         assert!(
             !end.is_quorum_impossible(at(109), limit) && end.is_quorum_impossible(at(110), limit)
         );
-        end.note_faults(false, at(110));
-        end.note_faults(true, at(120));
+        end.record_faults(false, at(110));
+        end.record_faults(true, at(120));
         assert!(
             !end.is_quorum_impossible(at(219), limit) && end.is_quorum_impossible(at(220), limit)
         );
@@ -92,12 +92,12 @@ mod tests {
         for apart in [0, 100] {
             let mut end = EarlyEnd::default();
             let apart = Duration::from_millis(apart);
-            end.note_key(true, at(10));
+            end.record_key(true, at(10));
             assert!(!end.is_endless(at(10), apart), "one attempt");
-            end.note_key(true, at(111));
+            end.record_key(true, at(111));
             assert!(end.is_endless(at(111), apart));
-            end.note_key(false, at(112));
-            end.note_key(true, at(113));
+            end.record_key(false, at(112));
+            end.record_key(true, at(113));
             assert!(!end.is_endless(at(113), apart));
         }
     }

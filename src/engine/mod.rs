@@ -60,7 +60,7 @@
 //! | 1 | A release is queued on each connection, behind its own `SET`. For a node without a connection it is kept, if its key may be there | [`Nodes::release`](nodes::Nodes::release) | `engine/nodes/requests.rs` |
 //! | 2 | The key may be there if this client has written to the node since the attempt began | `NodeConnection::may_hold` | `engine/node_connection/mod.rs` |
 //! | 3 | A lost connection leaves releases unanswered: they are kept, if their keys may be there | `Nodes::defer_abandoned` | `engine/nodes/mod.rs` |
-//! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and sent again after a pause | `UnsettledReleases::note_not_run` | `engine/nodes/pending.rs` |
+//! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and sent again after a pause | `UnsettledReleases::on_not_run` | `engine/nodes/pending.rs` |
 //! | 5 | The kept releases of a node, by the end of their keys; beyond a limit the first is dropped | `PendingReleases::insert` | `engine/node_connection/pending.rs` |
 //! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/mod.rs` |
 //! | 7 | When the last thread leaves and releases are left or unanswered, or nodes are being judged, the helper drives, at once or when no thread has looked for the answers | `start_helper` | `engine/driver/helper.rs` |

@@ -36,7 +36,7 @@ impl Seat<'_> {
     }
 
     /// A round may have stored the entry on these nodes.
-    pub(crate) fn note_stored(&mut self, nodes: NodeSet) {
+    pub(crate) fn record_stored(&mut self, nodes: NodeSet) {
         self.may_have = self.may_have.union(nodes);
     }
 
@@ -118,9 +118,7 @@ impl Drop for Seat<'_> {
                 nodes.subscribers.registry.leave(entry.number);
                 nodes.update_queue(key, kind, Verb::Leave(Some(entry)), may_have, now);
             }
-            nodes
-                .subscribers
-                .note_wait_ended(&mut nodes.connections, now);
+            nodes.subscribers.on_wait_ended(&mut nodes.connections, now);
         });
     }
 }

@@ -146,7 +146,7 @@ impl WaitRegistry {
     }
 
     /// The removal of the entry of a call that has ended was sent to these nodes.
-    pub(crate) fn note_removed(&mut self, call: u64, nodes: NodeSet) {
+    pub(crate) fn on_removed(&mut self, call: u64, nodes: NodeSet) {
         self.removed.push_back((call, nodes));
         if self.removed.len() > MOST_REMOVED {
             self.removed.pop_front();
@@ -264,7 +264,7 @@ impl WaitRegistry {
     }
 
     /// A release of the lock with this key woke another client.
-    pub(crate) fn note_woken(&mut self, key: &Arc<str>, now: Timestamp) {
+    pub(crate) fn record_woken(&mut self, key: &Arc<str>, now: Timestamp) {
         self.has_woken.store(true, Ordering::Relaxed);
         note(&mut self.woken, key, now);
     }
@@ -415,7 +415,7 @@ mod tests {
         registry.leave(call);
         assert_eq!(registry.on_message(call, turn(0)), Reaction::Leave);
         assert!(!registry.has_waiters());
-        registry.note_removed(call, NodeSet::first(1));
+        registry.on_removed(call, NodeSet::first(1));
         assert_eq!(
             registry.on_message(call, turn(0)),
             Reaction::None,
@@ -428,7 +428,7 @@ mod tests {
             Reaction::Leave,
             "the removal may be lost"
         );
-        (0..100).for_each(|call| registry.note_removed(call, NodeSet::first(1)));
+        (0..100).for_each(|call| registry.on_removed(call, NodeSet::first(1)));
         assert_eq!(registry.removed.len(), MOST_REMOVED);
     }
 
@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn what_is_known_of_a_lock_ends() {
         let (mut registry, _) = registry(1);
-        registry.note_woken(&"k".into(), NOW);
+        registry.record_woken(&"k".into(), NOW);
         assert!(
             registry.woke_another("k", later(999)) == Some(NOW)
                 && registry.has_woken.load(Ordering::Relaxed)

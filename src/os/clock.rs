@@ -84,7 +84,7 @@ impl LeaseClock {
                     break;
                 }
             }
-            self.change.pass(|| self.note(steady, wall));
+            self.change.pass(|| self.record(steady, wall));
         }
         let lease = steady.saturating_add(self.gained.load(Ordering::Acquire));
         Readings {
@@ -101,7 +101,7 @@ impl LeaseClock {
     /// Takes a changed difference between the clocks into account: a gain counts, a loss is only
     /// remembered. One thread at a time does; when a child is forked at the worst moment, it counts
     /// a gain twice, and leases end early there.
-    fn note(&self, steady: u64, wall: i64) {
+    fn record(&self, steady: u64, wall: i64) {
         if !self.differs(steady, wall) {
             return;
         }

@@ -301,7 +301,7 @@ impl Reactor for Nodes {
         self.interrupt();
     }
 
-    fn note_solitary_wait(&mut self, _time: Duration) {}
+    fn record_solitary_wait(&mut self, _time: Duration) {}
 
     fn has_work_left(&self) -> bool {
         !self.stuck.is_empty()

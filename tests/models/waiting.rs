@@ -192,7 +192,7 @@ impl Reactor for Nodes {
         self.interrupt();
     }
 
-    fn note_solitary_wait(&mut self, _time: Duration) {}
+    fn record_solitary_wait(&mut self, _time: Duration) {}
 
     // Nothing is left unsent here: `relay.rs` is about that.
     fn has_work_left(&self) -> bool {

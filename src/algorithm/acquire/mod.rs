@@ -212,7 +212,7 @@ impl Acquire {
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.untouched());
         self.early_end
-            .note_faults(tally.is_quorum_impossible(), t0.steady);
+            .record_faults(tally.is_quorum_impossible(), t0.steady);
         self.conclude(
             &Ended {
                 outcome: tally.acquisition(),
@@ -327,7 +327,7 @@ impl Acquire {
         let store = queue
             .lost(NodeSet::EMPTY, round, self.bounds.free_at, now)
             .store();
-        self.early_end.note_key(self.bounds.is_endless, now);
+        self.early_end.record_key(self.bounds.is_endless, now);
         self.state = self.after_loss(Verdict::Held, now, random);
         if is_free {
             self.state = AcquireState::Attempting;
@@ -423,7 +423,7 @@ impl Acquire {
                 .after(unanswered.saturating_sub(limit / 2));
         }
         self.early_end
-            .note_key(self.held && self.bounds.is_endless, now.steady);
+            .record_key(self.held && self.bounds.is_endless, now.steady);
         if is_split {
             // Attempts that share the nodes separate if their delays differ by more than an attempt
             // lasts.

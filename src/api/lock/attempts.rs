@@ -241,7 +241,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }),
         ) = (&mut self.waiter, in_turn)
         {
-            waiter.note_stored(asked.0.reached);
+            waiter.record_stored(asked.0.reached);
         }
         self.now = engine.readings();
         Ok(asked)

@@ -41,8 +41,8 @@ impl<'w> Waiter<'w> {
     }
 
     /// A round may have stored the entry on these nodes.
-    pub(super) fn note_stored(&mut self, nodes: NodeSet) {
-        self.seat.note_stored(nodes);
+    pub(super) fn record_stored(&mut self, nodes: NodeSet) {
+        self.seat.record_stored(nodes);
     }
 
     /// Whether the wait is cancelled, or the client shut down: that interrupts it as well.

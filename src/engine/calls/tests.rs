@@ -133,7 +133,7 @@ fn the_ticket_of_a_call_is_stored_without_a_wait() {
 fn a_call_that_has_won_names_the_nodes_that_may_have_its_entry() {
     let Some(played) = Played::new() else { return };
     let mut seat = played.seat();
-    seat.note_stored(NodeSet::first(1));
+    seat.record_stored(NodeSet::first(1));
     assert_eq!(seat.win(at(1000)), NodeSet::first(1));
 }
 

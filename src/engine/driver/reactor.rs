@@ -48,7 +48,7 @@ pub(crate) trait Reactor {
     /// Ends all polls that are under way.
     fn end_polls(&mut self);
     /// A thread has driven for its own ticket alone, for so long.
-    fn note_solitary_wait(&mut self, time: Duration);
+    fn record_solitary_wait(&mut self, time: Duration);
     /// Whether there is work that no thread waits for: releases to send, now or later, or to be
     /// answered, or nodes that are being judged.
     fn has_work_left(&self) -> bool;

@@ -201,7 +201,7 @@ impl<R: Reactor> State<R> {
         self.batch.record(time);
         self.sleepers.on_wait();
         if self.sleepers.is_alone() {
-            self.reactor.note_solitary_wait(time);
+            self.reactor.record_solitary_wait(time);
         }
     }
 

@@ -87,7 +87,7 @@ impl Reactor for Notes {
         self.ended_polls += 1;
     }
 
-    fn note_solitary_wait(&mut self, _time: Duration) {
+    fn record_solitary_wait(&mut self, _time: Duration) {
         self.solitary_waits += 1;
     }
 

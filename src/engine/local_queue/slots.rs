@@ -176,7 +176,7 @@ impl Slots {
         state.endless.retain(|slot, _| endless.contains(slot));
         let mut is_to_be_reported = |slot: &usize| {
             let (end, is_reported) = state.endless.entry(*slot).or_default();
-            end.note_key(true, now);
+            end.record_key(true, now);
             end.is_endless(now, apart) && !std::mem::replace(is_reported, true)
         };
         endless

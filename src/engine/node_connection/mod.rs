@@ -165,7 +165,7 @@ impl NodeConnection {
             && (now.since(self.session.incoming.read_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
-    /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request)
+    /// Whether a `SET` may be queued now. If it is, [`on_request`](NodeConnection::on_request)
     /// is to be called first.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl NodeConnection {
 
     /// A request is about to be queued. That uses up an overdue node's chance; a round that finds
     /// no quorum to ask does not.
-    pub(super) fn note_request(&mut self, now: Timestamp) {
+    pub(super) fn on_request(&mut self, now: Timestamp) {
         if self.is_overdue(now) {
             self.health.failed(self.health.fault(), now);
         }
@@ -204,7 +204,7 @@ impl NodeConnection {
     /// Queues a command.
     pub(super) fn queue(&mut self, command: &Command<'_>, now: Timestamp) {
         if !command.operation.is_release() {
-            self.note_request(now);
+            self.on_request(now);
         }
         self.session.queue(command, now);
     }
@@ -342,7 +342,7 @@ impl NodeConnection {
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor
     /// are the releases that follow at once: a node that can do no more would be asked for ever
     /// without a delay.
-    pub(super) fn note_answer(&mut self) {
+    pub(super) fn on_answer(&mut self) {
         if self.session.standing() == HandshakeState::Accepted {
             self.health.answered();
         }

@@ -265,7 +265,7 @@ impl Connections {
         if let Some(first) = self.nodes().find(is_same) {
             let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first.index()));
             self.changing(node).reject(fault, now);
-            self.filter(node).note_failure(fault, now);
+            self.filter(node).on_failure(fault, now);
         }
     }
 

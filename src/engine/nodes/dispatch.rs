@@ -49,7 +49,7 @@ impl Nodes {
         // Not before all was read: what is still unanswered then is late, and the node with it.
         if is_answered {
             self.incarnations
-                .note_usable(node, &mut self.connections, now);
+                .on_usable(node, &mut self.connections, now);
         }
         if self.releases.pending.contains(node) {
             self.releases
@@ -148,7 +148,7 @@ impl Nodes {
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_wakes(node, *ticket, now);
                 self.on_leave_refused(node, *ticket, now);
-                self.releases.note_not_run(
+                self.releases.on_not_run(
                     node,
                     *ticket,
                     *fault,
@@ -256,7 +256,7 @@ impl Nodes {
         };
         if self.rounds.command(ticket).is_some_and(leaves) {
             self.subscribers
-                .note_left(NodeSet::only(node), &mut self.connections.poll, now);
+                .on_left(NodeSet::only(node), &mut self.connections.poll, now);
         }
     }
 
@@ -286,7 +286,7 @@ impl Nodes {
         if wakes.is_denied {
             let fault =
                 Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("PUBLISH"));
-            self.subscribers.note_publish_denied(node, fault);
+            self.subscribers.on_publish_denied(node, fault);
         }
         let Some(command) = self.rounds.command(ticket) else {
             return;
@@ -295,7 +295,7 @@ impl Nodes {
         let kind = command.operation.kind;
         for (key, part) in keys.each().iter().zip(0..) {
             if wakes.told & 1 << part != 0 {
-                self.subscribers.registry.note_woken(key, now);
+                self.subscribers.registry.record_woken(key, now);
             }
             if wakes.more & 1 << part != 0 && self.subscribers.may_repeat(now) {
                 self.update_queue(key, kind, Verb::Leave(None), NodeSet::only(node), now);
@@ -370,13 +370,13 @@ impl Nodes {
             rounds.record_fence(ticket, node, fence);
         }
         if matches!(rounds.purpose(ticket), Some(Purpose::Release { .. })) {
-            filter.note_released(ticket, &mut cast.vote, rounds);
+            filter.on_released(ticket, &mut cast.vote, rounds);
         }
         rounds.vote(ticket, node, &cast.vote);
         let purpose = rounds.purpose(ticket);
         // A user without the right to ask for the holder of a lock may still use locks.
         let is_about_locks = !matches!(purpose, Some(Purpose::Inspect(_)));
-        let votes = is_about_locks && filter.note_vote(purpose, &cast.vote, now);
+        let votes = is_about_locks && filter.on_vote(purpose, &cast.vote, now);
         let is_usable = match purpose {
             Some(Purpose::Entry | Purpose::Inspect(_) | Purpose::Release { .. }) => false,
             // It answers. That does not show that it also grants locks.
@@ -384,7 +384,7 @@ impl Nodes {
             _ => {
                 // A rejected node is connected to again after its back-off, whatever it answers
                 // meanwhile.
-                filter.connection.note_answer();
+                filter.connection.on_answer();
                 votes
             }
         };
@@ -414,7 +414,7 @@ impl Nodes {
             }
         }
         self.incarnations
-            .note_late(self.connections.node_timeout, now);
+            .on_late(self.connections.node_timeout, now);
         self.judge(now);
     }
 
@@ -436,7 +436,7 @@ impl Nodes {
     fn count_held(&mut self, mut held: NodeVote, now: Timestamp) {
         if self.count_vote(&mut held, now) {
             self.incarnations
-                .note_usable(held.node, &mut self.connections, now);
+                .on_usable(held.node, &mut self.connections, now);
         }
     }
 }

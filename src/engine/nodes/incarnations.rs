@@ -98,7 +98,7 @@ impl Incarnations {
 
     /// What is known of a node now. One that does not tell what it remembers may still name its
     /// incarnation.
-    pub(super) fn note_seen(&mut self, node: NodeId, seen: Seen, names: Option<Incarnation>) {
+    pub(super) fn record_seen(&mut self, node: NodeId, seen: Seen, names: Option<Incarnation>) {
         self.seen[node.index()] = seen;
         let untold = names.map(|present| Look {
             found: Found::Nothing,
@@ -193,7 +193,7 @@ impl Incarnations {
 
     /// The node has replied to what it was asked then, and need not be waited for any longer. A
     /// reply to an earlier question, which no thread had read, is not the one that is awaited.
-    pub(super) fn note_answer(&mut self, node: NodeId, asked_at: Timestamp) {
+    pub(super) fn on_answer(&mut self, node: NodeId, asked_at: Timestamp) {
         self.unheard.set(node, false);
         self.idle.set(node, false);
         if let Some(judging) = &mut self.judging
@@ -259,7 +259,7 @@ mod tests {
         let mut incarnations = incarnations();
         incarnations.judging = Some(judging(at(100)));
         let mut is_late = |millis| {
-            incarnations.note_late(NODE_TIMEOUT, at(millis));
+            incarnations.on_late(NODE_TIMEOUT, at(millis));
             incarnations.judging.unwrap().is_late
         };
         assert_eq!(
@@ -320,7 +320,7 @@ mod tests {
         let node = NodeId::new(1);
         let mut incarnations = incarnations();
         let mut has_returned = |number| {
-            incarnations.note_seen(node, Seen::Silent, Some(incarnation(number)));
+            incarnations.record_seen(node, Seen::Silent, Some(incarnation(number)));
             incarnations.returned.contains(node)
         };
         assert_eq!([1, 1, 2].map(&mut has_returned), [false, false, true]);

@@ -40,7 +40,7 @@ impl Incarnations {
         } else {
             Seen::Silent
         };
-        self.note_seen(node, seen, identity.incarnation());
+        self.record_seen(node, seen, identity.incarnation());
         // The clock is read anew: the thread may have been delayed since its last reading, and the
         // look be later.
         let asked_at = now.before(connections[node].session.look_took());
@@ -53,7 +53,7 @@ impl Incarnations {
             .judging
             .is_none_or(|judging| judging.stage != Stage::Noting)
         {
-            self.note_answer(node, asked_at);
+            self.on_answer(node, asked_at);
         }
     }
 
@@ -77,7 +77,7 @@ impl Incarnations {
                 .states
                 .mark_refusing(node, Fault::new(Phase::Reply, cause), now);
         }
-        self.note_answer(node, Timestamp::NEVER);
+        self.on_answer(node, Timestamp::NEVER);
     }
 
     /// Reports how what the node remembers does not fit this client: once for each change, and not
@@ -109,7 +109,7 @@ impl Incarnations {
     /// idle. Returns the votes of the node that have waited.
     pub(super) fn on_silence(&mut self, node: NodeId, is_idle: bool) -> Vec<NodeVote> {
         self.seen[node.index()] = Seen::Silent;
-        self.note_answer(node, Timestamp::NEVER);
+        self.on_answer(node, Timestamp::NEVER);
         if is_idle {
             self.idle.insert(node);
         }
@@ -141,7 +141,7 @@ impl Incarnations {
     }
 
     /// The time of the nodes that have not replied is over, and all that had arrived was read.
-    pub(super) fn note_late(&mut self, node_timeout: Duration, now: Timestamp) {
+    pub(super) fn on_late(&mut self, node_timeout: Duration, now: Timestamp) {
         if let Some(judging) = &mut self.judging {
             // No call lasts so long: none was made meanwhile, and the nodes have their time now.
             if now.since(judging.deadline) > node_timeout * 2 {
@@ -172,7 +172,7 @@ impl Incarnations {
             let old = self.looked_at_before(limit, connections, now);
             self.look_at(old, Stage::Looking, connections, now);
         }
-        self.note_standings(connections, rounds);
+        self.record_standings(connections, rounds);
         while let Some(Judging {
             stage,
             awaited,
@@ -202,7 +202,7 @@ impl Incarnations {
                 }
                 Stage::Noting => {
                     self.judging = None;
-                    self.note_standings(connections, rounds);
+                    self.record_standings(connections, rounds);
                     return std::mem::take(&mut self.held);
                 }
             }
@@ -296,7 +296,7 @@ impl Incarnations {
             repeats,
         });
         // The thread that polls waits no longer than that.
-        connections.poll.note_change(true);
+        connections.poll.record_change(true);
         for node in awaited.iter() {
             // An error shows at the next read.
             let _ = connections.flush(node, now);
@@ -304,7 +304,7 @@ impl Incarnations {
     }
 
     /// Finds out which nodes count now, and how long the others wait.
-    fn note_standings(&mut self, connections: &mut Connections, rounds: &mut Rounds) {
+    fn record_standings(&mut self, connections: &mut Connections, rounds: &mut Rounds) {
         self.doubtful = NodeSet::EMPTY;
         connections.counting = NodeSet::EMPTY;
         let is_judging = self.judging.is_some();
@@ -371,7 +371,7 @@ impl Incarnations {
 
     /// The node has answered whether a lock may be acquired or kept. It is not up before it is
     /// judged, which is not possible with less than a quorum.
-    pub(super) fn note_usable(&self, node: NodeId, connections: &mut Connections, now: Timestamp) {
+    pub(super) fn on_usable(&self, node: NodeId, connections: &mut Connections, now: Timestamp) {
         let too_few_vote = || {
             let voters = connections
                 .each
@@ -381,7 +381,7 @@ impl Incarnations {
             self.judging.is_none() && voters <= connections.each.len() / 2
         };
         if !self.is_doubtful(node) || connections[node].quarantine.is_on() || too_few_vote() {
-            connections.filter(node).note_answer(now);
+            connections.filter(node).on_answer(now);
         }
     }
 }

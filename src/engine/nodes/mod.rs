@@ -134,7 +134,7 @@ impl Nodes {
             self.lose(node, fault, now);
         }
         // Another address is tried, which the driver does not poll for yet.
-        self.connections.poll.note_change(is_due);
+        self.connections.poll.record_change(is_due);
         if self.connections[node].is_open() && !was_open {
             self.connections.unsent.insert(node);
         }
@@ -156,7 +156,7 @@ impl Nodes {
             self.lose(node, fault, now);
             return Err(fault);
         }
-        self.connections.poll.note_change(true);
+        self.connections.poll.record_change(true);
         self.releases
             .flush(node, &mut self.connections, &mut self.rounds, now);
         if self.connections[node].is_open() {
@@ -183,7 +183,7 @@ impl Nodes {
             Err(fault) => Err(fault),
         };
         // Also where this is the node's vote: a thread that polls may wait for it.
-        self.connections.poll.note_change(true);
+        self.connections.poll.record_change(true);
         if let Err(fault) = learned {
             self.lose(node, fault, now);
             return false;
@@ -208,7 +208,7 @@ impl Nodes {
     /// questions (rule 2.11).
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         if self.connections.changing(node).asks_for_tls(fault, now) {
-            return self.connections.poll.note_change(true);
+            return self.connections.poll.record_change(true);
         }
         // A server that rejects the client may close next; the rejection is more specific.
         let connection = &self.connections[node];
@@ -220,7 +220,7 @@ impl Nodes {
         let master = self.connections[node].named_master().cloned();
         let is_redirected = master.is_some();
         if !is_idle && !is_redirected {
-            self.connections.filter(node).note_failure(fault, now);
+            self.connections.filter(node).on_failure(fault, now);
         }
         let connection = self.connections.changing(node);
         let is_closed_in_use = connection.is_in_use() && fault.cause == Cause::Closed;
@@ -237,7 +237,7 @@ impl Nodes {
             .poll
             .forget_closed(node, &self.connections.each[node.index()]);
         self.subscribers
-            .note_left(NodeSet::only(node), &mut self.connections.poll, now);
+            .on_left(NodeSet::only(node), &mut self.connections.poll, now);
         let mut again = Vec::new();
         for (ticket, request) in abandoned {
             match request {
@@ -352,7 +352,7 @@ impl Nodes {
         let ticket = self.rounds.open(Purpose::Wait);
         self.releases.waits.push((ticket, target));
         // The driver has to bound its poll by what is due for releases.
-        self.connections.poll.note_change(true);
+        self.connections.poll.record_change(true);
         self.end_settled(now);
         ticket
     }
@@ -414,7 +414,7 @@ impl Nodes {
         let now = self.connections.clock.now();
         for &(node, fault) in &result.faults {
             if fault.cause != Cause::Quarantined {
-                self.connections.filter(node).note_failure(fault, now);
+                self.connections.filter(node).on_failure(fault, now);
             }
         }
         result

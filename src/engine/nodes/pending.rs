@@ -69,11 +69,11 @@ impl UnsettledReleases {
         }
         self.pending.insert(node);
         // The driver has to bound its poll by what is due for it.
-        connections.poll.note_change(true);
+        connections.poll.record_change(true);
     }
 
     /// The node could not run a release: keeps it for later.
-    pub(super) fn note_not_run(
+    pub(super) fn on_not_run(
         &mut self,
         node: NodeId,
         ticket: Ticket,
@@ -86,7 +86,7 @@ impl UnsettledReleases {
         let mut filter = connections.filter(node);
         filter.filter_vote(None, &mut vote, now);
         rounds.vote(ticket, node, &vote);
-        filter.note_vote(None, &vote, now);
+        filter.on_vote(None, &vote, now);
         self.defer(node, ticket, Some(fault), connections, rounds, now);
     }
 

@@ -140,7 +140,7 @@ impl PollList {
     }
 
     /// Notes whether there is something new to poll for.
-    pub(super) fn note_change(&mut self, is_changed: bool) {
+    pub(super) fn record_change(&mut self, is_changed: bool) {
         self.is_changed |= is_changed;
     }
 

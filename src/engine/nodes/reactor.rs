@@ -165,11 +165,11 @@ impl Reactor for Nodes {
     }
 
     fn end_polls(&mut self) {
-        self.connections.poll.note_change(true);
+        self.connections.poll.record_change(true);
         self.connections.poll.interrupt();
     }
 
-    fn note_solitary_wait(&mut self, time: Duration) {
+    fn record_solitary_wait(&mut self, time: Duration) {
         self.connections.poll.spin.learn(time);
     }
 
@@ -202,6 +202,6 @@ impl Reactor for Nodes {
             .waits
             .iter()
             .for_each(|&(ticket, _)| self.rounds.end_wait(ticket));
-        self.connections.poll.note_change(true);
+        self.connections.poll.record_change(true);
     }
 }

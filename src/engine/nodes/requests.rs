@@ -273,7 +273,7 @@ impl Nodes {
                 entry,
                 ticket: None,
                 ..
-            }) => self.subscribers.note_removed(entry, ready),
+            }) => self.subscribers.on_removed(entry, ready),
             _ => {}
         }
         ticket
@@ -332,7 +332,7 @@ impl Nodes {
         let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         for node in ready.iter() {
             let connection = self.connections.apart(node);
-            connection.note_request(now);
+            connection.on_request(now);
             ask(&mut connection.session, ticket);
         }
         self.rounds.refer(ticket, ready);
@@ -398,7 +398,7 @@ impl Nodes {
             .filter(|node| self.connections[*node].runs_releases())
             .collect();
         self.subscribers
-            .note_left(nodes.without(ready), &mut self.connections.poll, now);
+            .on_left(nodes.without(ready), &mut self.connections.poll, now);
         if !ready.is_empty() {
             let key = LockKey::One(Arc::clone(key));
             let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
@@ -407,7 +407,7 @@ impl Nodes {
             self.rounds.disown(ticket);
         }
         if let Verb::Leave(Some(entry)) = verb {
-            self.subscribers.note_removed(entry, nodes);
+            self.subscribers.on_removed(entry, nodes);
         }
     }
 
@@ -451,7 +451,7 @@ impl Nodes {
                 ready.insert(node);
                 continue;
             };
-            self.connections.filter(node).note_failure(fault, now);
+            self.connections.filter(node).on_failure(fault, now);
             // A grant by a duplicate counts as the voter's. A grant of a fenced lock does not: the
             // fence would have to be raised on the connection that answered it.
             let is_fenced = |command: Command<'_>| command.operation.kind.fence().is_some();

@@ -88,14 +88,14 @@ impl Subscribers {
     }
 
     /// A call waits no more.
-    pub(in crate::engine) fn note_wait_ended(&mut self, nodes: &mut Connections, now: Timestamp) {
+    pub(in crate::engine) fn on_wait_ended(&mut self, nodes: &mut Connections, now: Timestamp) {
         self.last_wait_ended_at = now;
         self.close_left(&mut nodes.poll, now);
     }
 
     /// Entries may be left on these nodes: their removal, or a request that stores them, was lost
     /// or comes late.
-    pub(super) fn note_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
+    pub(super) fn on_left(&mut self, nodes: NodeSet, poll: &mut PollList, now: Timestamp) {
         if self.registry.client().is_some() && !nodes.is_empty() {
             self.left = self.left.union(nodes);
             self.left_at = now;
@@ -106,9 +106,9 @@ impl Subscribers {
 
     /// The removal of the entry of a call that has ended was sent to these nodes. Where a request
     /// that stores it may come late, it may be stored again.
-    pub(super) fn note_removed(&mut self, entry: Entry, nodes: NodeSet) {
+    pub(super) fn on_removed(&mut self, entry: Entry, nodes: NodeSet) {
         self.registry
-            .note_removed(entry.number, nodes.without(self.left));
+            .on_removed(entry.number, nodes.without(self.left));
     }
 
     /// Whether a script that has not removed all dead entries is run again: not for ever, where a
@@ -158,7 +158,7 @@ impl Subscribers {
         let ticket = rounds.open(Purpose::Wait);
         self.connect(nodes, now);
         // The driver polls the subscriber connections only while calls sleep.
-        nodes.poll.note_change(!self.registry.has_sleepers());
+        nodes.poll.record_change(!self.registry.has_sleepers());
         if !self.registry.sleep(call, ticket) {
             rounds.end_wait(ticket);
         }
@@ -238,7 +238,7 @@ impl Subscribers {
     }
 
     /// Reports once that a node does not permit PUBLISH.
-    pub(super) fn note_publish_denied(&mut self, node: NodeId, fault: Fault) {
+    pub(super) fn on_publish_denied(&mut self, node: NodeId, fault: Fault) {
         if self.publish_denied.insert(node) {
             self.report_refusal(node, fault, true);
         }
@@ -310,7 +310,7 @@ impl Subscribers {
             }
             nodes
                 .poll
-                .note_change(was_closed && !subscriber.is_closed());
+                .record_change(was_closed && !subscriber.is_closed());
         }
     }
 

@@ -443,7 +443,7 @@ fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
         let connections = &mut cluster.nodes.connections;
         connections.states.mark_down(node(0), failed, at(1));
         prepare(connections);
-        connections.filter(node(0)).note_answer(now);
+        connections.filter(node(0)).on_answer(now);
         let state = connections.states.of(node(0)).state;
         connections.states.clear_refusing(node(0));
         state
@@ -480,7 +480,7 @@ fn a_node_that_does_not_permit_messages_is_reported_once() {
     let denied = Fault::new(Phase::Reply, Cause::NoPermission);
     for (index, times) in [(0, 1), (0, 0), (1, 1)] {
         let subscribers = &mut cluster.nodes.subscribers;
-        subscribers.note_publish_denied(node(index), denied);
+        subscribers.on_publish_denied(node(index), denied);
         assert_eq!(cluster.delivered().len(), times);
     }
 }

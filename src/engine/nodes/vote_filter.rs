@@ -108,13 +108,13 @@ impl VoteFilter<'_> {
         if fault.cause == Cause::NotMaster {
             self.connection.quarantine.turn_replica();
         }
-        self.note_failure(fault, now);
+        self.on_failure(fault, now);
     }
 
     /// The node has answered whether a lock may be acquired or kept. A node that was hung first
     /// answers what it was asked meanwhile, and is not up before it answers in time.
     #[inline]
-    pub(super) fn note_answer(&mut self, now: Timestamp) {
+    pub(super) fn on_answer(&mut self, now: Timestamp) {
         let quarantine = &self.connection.quarantine;
         let is_known = self.states.is_up(self.node) && !quarantine.is_on();
         if is_known || self.states.is_refusing(self.node) || !self.connection.is_responsive(now) {
@@ -130,7 +130,7 @@ impl VoteFilter<'_> {
     }
 
     /// The node has failed. A node with a long backlog is slow, and still answers.
-    pub(super) fn note_failure(&mut self, fault: Fault, now: Timestamp) {
+    pub(super) fn on_failure(&mut self, fault: Fault, now: Timestamp) {
         if fault.cause != Cause::Backlog {
             self.states.mark_down(self.node, fault, now);
         }
@@ -156,7 +156,7 @@ impl VoteFilter<'_> {
             self.connection.quarantine.turn_replica();
             self.connection.learn_server_info();
             self.connection.reject(fault, now);
-            self.note_failure(fault, now);
+            self.on_failure(fault, now);
             return;
         }
         let quarantine = &mut self.connection.quarantine;
@@ -176,7 +176,7 @@ impl VoteFilter<'_> {
     }
 
     /// The node has answered a release, with this vote.
-    pub(super) fn note_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
+    pub(super) fn on_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
         self.connection.pending.resume(ticket);
         let was_resent = || {
             rounds
@@ -193,7 +193,7 @@ impl VoteFilter<'_> {
     /// every lock: then only a better answer to an attempt shows that it votes. A full server still
     /// extends locks.
     #[inline]
-    pub(super) fn note_vote(
+    pub(super) fn on_vote(
         &mut self,
         purpose: Option<&Purpose>,
         vote: &Vote,

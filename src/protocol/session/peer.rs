@@ -57,7 +57,7 @@ impl Peer {
         }
         if is_last && phase == Phase::Handshake {
             self.standing = HandshakeState::Accepted;
-            self.note_told();
+            self.record_told();
         }
         is_last.then_some(event)
     }
@@ -88,7 +88,7 @@ impl Peer {
     /// One that it never has.
     pub(super) fn on_note(&mut self, reply: Reply<'_>) -> Result<(), ProtocolError> {
         self.identity.look.learn_stored(reply)?;
-        self.note_told();
+        self.record_told();
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Peer {
     }
 
     /// A node that does not tell what it remembers is not looked at again on this connection.
-    fn note_told(&mut self) {
+    fn record_told(&mut self) {
         self.node_key = self
             .node_key
             .take()

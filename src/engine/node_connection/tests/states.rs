@@ -67,7 +67,7 @@ fn a_node_that_does_not_vote_is_asked_anew_after_its_delay_when_it_has_replied_t
     assert_eq!(connection.health.fault(), fault);
     assert!(!connection.is_in_use() && !connection.runs_releases());
     assert_eq!(connection.admit(at(500)), Err(fault));
-    connection.note_answer();
+    connection.on_answer();
     assert_eq!(connection.retry_reason(at(1)), None, "it is left alone");
     assert_eq!(connection.pending_due(), connection.health.not_before());
     assert_eq!(connection.retry_reason(at(500)), Some(fault));
@@ -147,9 +147,9 @@ fn a_late_node_gets_a_request_now_and_then_until_it_answers() {
     assert!(!connection.may_be_looked_at(at(111)));
     let again = connection.health.not_before();
     assert_eq!(connection.admit(again), Ok(()));
-    connection.note_request(again);
+    connection.on_request(again);
     assert_eq!(connection.admit(again), Err(late), "once");
-    connection.note_answer();
+    connection.on_answer();
     assert!(!connection.health.is_suspect());
     played.acquire(at(12));
     assert!(!played.connection.health.is_suspect(), "it is not late yet");

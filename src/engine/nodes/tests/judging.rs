@@ -354,7 +354,7 @@ fn nothing_is_founded_while_a_node_may_know_better_and_a_longer_time_is_noted_al
         cluster
             .nodes
             .incarnations
-            .note_usable(node(0), &mut cluster.nodes.connections, at(60));
+            .on_usable(node(0), &mut cluster.nodes.connections, at(60));
         assert!(!cluster.is_up(0), "a quorum votes, and it is in doubt");
     }
 }

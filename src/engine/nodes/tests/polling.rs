@@ -57,7 +57,9 @@ fn whether_a_thread_spins_depends_on_how_long_it_has_waited() {
     };
     cluster.nodes.connections.poll.spin = Spin::new(Duration::from_micros(1));
     let is_over = (0..100).any(|_| {
-        cluster.nodes.note_solitary_wait(Duration::from_micros(100));
+        cluster
+            .nodes
+            .record_solitary_wait(Duration::from_micros(100));
         cluster.nodes.watch(true, at(1)).spin.is_zero()
     });
     assert!(is_over, "the other way is tried");

@@ -59,7 +59,7 @@ impl Cluster {
             connections,
             ..
         } = &mut self.nodes;
-        subscribers.note_left(NodeSet::first(1), &mut connections.poll, now);
+        subscribers.on_left(NodeSet::first(1), &mut connections.poll, now);
     }
 }
 
@@ -156,7 +156,7 @@ impl Waiting {
             connections,
             ..
         } = &mut self.cluster.nodes;
-        subscribers.note_wait_ended(connections, now);
+        subscribers.on_wait_ended(connections, now);
     }
 
     /// What is done about a message for the call.

@@ -159,11 +159,9 @@ fn a_handshake_that_is_rejected_shows_a_replica_or_a_server_that_does_not_serve(
 #[test]
 fn a_long_backlog_is_no_failure() {
     let mut met = Met::new();
-    met.filter(at(1))
-        .note_failure(refused(Cause::Backlog), at(1));
+    met.filter(at(1)).on_failure(refused(Cause::Backlog), at(1));
     assert_eq!(met.mode(), NodeMode::Unknown);
-    met.filter(at(2))
-        .note_failure(refused(Cause::Closed), at(2));
+    met.filter(at(2)).on_failure(refused(Cause::Closed), at(2));
     assert_eq!(met.mode(), NodeMode::Down);
 }
 
@@ -190,7 +188,7 @@ fn a_release_that_was_sent_twice_and_found_nothing_is_not_known_to_be_late() {
         assert!(!is_resent || rounds.resend(ticket, NODE));
         let mut counted = vote;
         let mut filter = met.filter(at(1));
-        filter.note_released(ticket, &mut counted, &rounds);
+        filter.on_released(ticket, &mut counted, &rounds);
         assert_eq!(counted == vote, is_known);
     }
 }
@@ -202,7 +200,7 @@ fn a_node_that_refuses_attempts_is_down_until_it_answers_one() {
     let mut met = Met::new();
     met.states.mark_up(NODE, at(0));
     let mut shows = |purpose: &Purpose, vote: Vote| {
-        let shown = met.filter(at(1)).note_vote(Some(purpose), &vote, at(1));
+        let shown = met.filter(at(1)).on_vote(Some(purpose), &vote, at(1));
         (shown, met.mode(), met.states.is_refusing(NODE))
     };
     let [up, down] = [NodeMode::Up, NodeMode::Down];
@@ -225,7 +223,7 @@ fn a_fault_of_something_else_is_kept_while_the_node_votes() {
             met.states.mark_up(NODE, at(0));
         }
         let mut filter = met.filter(at(1));
-        filter.note_vote(Some(&Purpose::Extend), &Vote::Fault(full), at(1));
+        filter.on_vote(Some(&Purpose::Extend), &Vote::Fault(full), at(1));
         assert_eq!(met.states.of(NODE).fault, kept);
     }
 }
