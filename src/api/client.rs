@@ -13,39 +13,48 @@ use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::local_queue::slots::Semaphores;
 use crate::engine::local_queue::{LocalLock, Queues, Unavailability};
 use crate::engine::watchdog_thread::WatchdogThread;
-use crate::events::error::{Error, ErrorKind, NodeFault, Result};
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::names::Names;
 use crate::events::report::Reporter;
 use crate::fault::detail::Detail;
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::fork::ForkEpoch;
-use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A handle on what is shared. Cloning is cheap.
 #[derive(Clone)]
-pub(crate) struct Client {
-    shared: Arc<SharedClient>,
+pub(crate) struct Client(Arc<SharedClient>);
+
+impl Deref for Client {
+    type Target = SharedClient;
+
+    fn deref(&self) -> &SharedClient {
+        &self.0
+    }
 }
 
-struct SharedClient {
-    created_in: ForkEpoch,
-    shutdown: ShutdownState,
-    engine: Arc<Engine>,
-    queues: Queues,
-    semaphores: Semaphores,
-    watchdog_thread: WatchdogThread,
-    report: Reporter,
-    settings: Settings,
+pub(crate) struct SharedClient {
+    /// In which process the client was built.
+    pub(crate) created_in: ForkEpoch,
+    /// Begun or not.
+    pub(crate) shutdown: ShutdownState,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) queues: Queues,
+    pub(crate) semaphores: Semaphores,
+    pub(crate) watchdog_thread: WatchdogThread,
+    /// To be called with no mutex held.
+    pub(crate) report: Reporter,
+    pub(crate) settings: Settings,
 }
 
 /// What the builder has checked.
 pub(crate) struct Settings {
-    pub(crate) nodes: Vec<String>,
-    /// Which of them are declared durable.
+    pub(crate) names: Arc<Names>,
+    /// Which of the nodes are declared durable.
     pub(crate) durable: Vec<bool>,
-    pub(crate) prefix: String,
     pub(crate) node_timeout: Duration,
     pub(crate) drift_factor: f64,
     pub(crate) backoff: Backoff,
@@ -68,7 +77,7 @@ impl Client {
         let engine = Arc::new(engine);
         let semaphores = Semaphores::new(created_in);
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), report.clone());
-        let shared = SharedClient {
+        Client(Arc::new(SharedClient {
             created_in,
             shutdown: ShutdownState::new(created_in),
             engine,
@@ -77,34 +86,22 @@ impl Client {
             watchdog_thread,
             report,
             settings,
-        };
-        Client {
-            shared: Arc::new(shared),
-        }
+        }))
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.shared.created_in.is_forked()
-    }
-
-    /// In which process the client was built.
-    pub(crate) fn created_in(&self) -> ForkEpoch {
-        self.shared.created_in
+        self.created_in.is_forked()
     }
 
     /// What tells this client from others, as long as it has a handle.
     pub(crate) fn address(&self) -> usize {
-        Arc::as_ptr(&self.shared).addr()
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// Refuses to work in a child. To be asked before anything else that is here.
     pub(crate) fn check_process(&self) -> Result<()> {
-        forked::check(self.shared.created_in)
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.shared.engine
+        forked::check(self.created_in)
     }
 
     /// A lock with the queues of its threads, by its key or by the keys of a set.
@@ -112,42 +109,20 @@ impl Client {
         if self.is_inherited() {
             LocalLock::alone(key)
         } else {
-            self.shared.queues.of(key)
+            self.queues.of(key)
         }
-    }
-
-    /// The shutdown of the client, begun or not.
-    pub(crate) fn shutdown(&self) -> &ShutdownState {
-        &self.shared.shutdown
-    }
-
-    pub(crate) fn queues(&self) -> &Queues {
-        &self.shared.queues
-    }
-
-    pub(crate) fn semaphores(&self) -> &Semaphores {
-        &self.shared.semaphores
-    }
-
-    pub(crate) fn watchdog_thread(&self) -> &WatchdogThread {
-        &self.shared.watchdog_thread
-    }
-
-    /// The reporter to the observers. To be called with no mutex held.
-    pub(crate) fn report(&self) -> &Reporter {
-        &self.shared.report
     }
 
     /// Starts the thread that extends locks, unless it runs.
     pub(crate) fn start_watchdog_thread(&self) -> Result<()> {
-        self.watchdog_thread()
+        self.watchdog_thread
             .start()
             .map_err(|error| Error::system("start the watchdog's thread", &error))
     }
 
     /// Checks a time to live against the settings.
     pub(crate) fn checked_ttl(&self, ttl: Duration) -> Result<Ttl> {
-        let settings = self.settings();
+        let settings = &self.settings;
         Ttl::new(ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
             let why = match error {
                 TtlError::TooShort => "is shorter than 1 ms".to_owned(),
@@ -165,13 +140,9 @@ impl Client {
         })
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.shared.settings
-    }
-
     /// The name of the resource that a key is of.
     pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
-        key_space::name(key, self.settings().prefix.len())
+        self.settings.names.name_of(key)
     }
 
     /// The names of the resources that a lock's key is of.
@@ -189,23 +160,15 @@ impl Client {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
             asked: count.reached,
             quorum_impossible_since: None,
-            causes: self.node_faults(&count.faults),
+            causes: self.settings.names.faults(&count.faults),
         }
-    }
-
-    /// These faults, with the addresses of their nodes.
-    pub(crate) fn node_faults(&self, faults: &[(NodeId, Fault)]) -> Vec<NodeFault> {
-        let nodes = &self.settings().nodes;
-        let fault =
-            |&(node, fault): &(NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
-        faults.iter().map(fault).collect()
     }
 
     /// Waits for the releases that nodes have not run.
     pub(crate) fn flush_releases(&self, timeout: Duration) -> Result<()> {
         self.check_process()?;
-        let unsettled = self.engine().settle(timeout);
-        self.report().deliver_queued();
+        let unsettled = self.engine.settle(timeout);
+        self.report.deliver_queued();
         if unsettled.is_empty() {
             Ok(())
         } else {
@@ -215,7 +178,7 @@ impl Client {
 
     /// The error that these nodes have not run all releases in time.
     pub(crate) fn unsettled(&self, timeout: Duration, unsettled: &[(NodeId, Fault)]) -> Error {
-        let nodes = self.settings().nodes.len();
+        let nodes = self.settings.names.nodes.len();
         let message = format!(
             "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time \
              to live",
@@ -224,7 +187,7 @@ impl Client {
             nodes
         );
         Error::new(ErrorKind::Unavailable, message)
-            .with_causes_of(nodes, self.node_faults(unsettled))
+            .with_causes_of(nodes, self.settings.names.faults(unsettled))
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.
@@ -239,17 +202,17 @@ impl Client {
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
     pub(crate) fn unavailable_for(&self, action: &str, unavailability: Unavailability) -> Error {
-        let Settings { nodes, max_ttl, .. } = self.settings();
+        let Settings { names, max_ttl, .. } = &self.settings;
         let Unavailability {
             answered,
             asked,
             causes,
             ..
         } = unavailability;
-        let voting = self.engine().voting();
-        let other = |(index, address): (usize, &String)| {
+        let voting = self.engine.voting();
+        let other = |(index, address): (usize, &Arc<str>)| {
             let node = NodeId::new(index);
-            if causes.iter().any(|cause| cause.address() == address) {
+            if causes.iter().any(|cause| cause.address() == &**address) {
                 return None;
             }
             let word = match () {
@@ -260,19 +223,18 @@ impl Client {
             };
             Some(format!("{address}: {word}"))
         };
-        let others = nodes.iter().enumerate().filter_map(other).collect();
-        Error::unavailable(action, nodes.len(), *max_ttl, causes, others)
+        let others = names.nodes.iter().enumerate().filter_map(other).collect();
+        Error::unavailable(action, names.nodes.len(), *max_ttl, causes, others)
     }
 
     /// The error that a lock is held by a key that has no expiry on these nodes.
     pub(crate) fn no_expiry(&self, key: &str, endless: NodeSet) -> Error {
-        let addresses = &self.settings().nodes;
         let message = format!(
             "cannot lock {:?}: its key {key:?} has no expiry on {} of {} nodes, and is never freed; unless a program \
              that holds the lock will delete it, delete the key",
             self.resource(key),
             endless.len(),
-            addresses.len()
+            self.settings.names.nodes.len()
         );
         self.with_fault(message, endless, Fault::new(Phase::Reply, Cause::NoExpiry))
     }
@@ -283,7 +245,7 @@ impl Client {
             "cannot lock {resource:?} in order: the user may not subscribe to its channel on {} of {} nodes; permit \
              SUBSCRIBE and the channels quorumlock:*, or use a lock that is not fair",
             denied.len(),
-            self.settings().nodes.len()
+            self.settings.names.nodes.len()
         );
         let fault =
             Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("SUBSCRIBE"));
@@ -291,12 +253,9 @@ impl Client {
     }
 
     fn with_fault(&self, message: String, nodes: NodeSet, fault: Fault) -> Error {
-        let addresses = &self.settings().nodes;
-        let causes = nodes
-            .iter()
-            .map(|node| NodeFault::new(addresses[node.index()].clone(), fault))
-            .collect();
-        Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
+        let names = &self.settings.names;
+        let causes = nodes.iter().map(|node| names.fault(node, fault)).collect();
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(names.nodes.len(), causes)
     }
 }
 
@@ -305,21 +264,15 @@ pub(crate) struct WeakClient(Weak<SharedClient>);
 
 impl Client {
     pub(crate) fn downgrade(&self) -> WeakClient {
-        WeakClient(Arc::downgrade(&self.shared))
+        WeakClient(Arc::downgrade(&self.0))
     }
 }
 
 impl WeakClient {
     /// The client, while it exists; none in a child made by `fork`.
     pub(crate) fn upgrade(&self) -> Option<Client> {
-        let client = Client {
-            shared: self.0.upgrade()?,
-        };
-        if client.is_inherited() {
-            None
-        } else {
-            Some(client)
-        }
+        let client = Client(self.0.upgrade()?);
+        (!client.is_inherited()).then_some(client)
     }
 }
 
@@ -329,8 +282,8 @@ impl Drop for Client {
     /// for mutexes.
     fn drop(&mut self) {
         if self.is_inherited() {
-            self.shared.engine.close_inherited();
-            std::mem::forget(Arc::clone(&self.shared));
+            self.engine.close_inherited();
+            std::mem::forget(Arc::clone(&self.0));
         }
     }
 }

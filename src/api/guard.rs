@@ -39,7 +39,7 @@ use std::time::Duration;
 /// releases nothing.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard<K: Kind = Plain> {
-    held: Held,
+    pub(crate) held: Held,
     /// Guards of a reentrant lock stay on their thread.
     kind: PhantomData<K>,
 }
@@ -50,11 +50,6 @@ impl<K: Kind> MutexGuard<K> {
             held,
             kind: PhantomData,
         }
-    }
-
-    #[allow(dead_code, reason = "the simulator asks")]
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
     }
 
     /// The name of the lock, without the prefix. For a set, its names in order, separated by a

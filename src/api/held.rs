@@ -28,7 +28,7 @@ impl Held {
     pub(crate) fn lock(&self) -> &HeldLock {
         match self {
             Held::Alone(lock) | Held::Permit(lock, _) | Held::Writer(lock, _) => lock,
-            Held::Shared(share) => share.lock().held(),
+            Held::Shared(share) => &share.lock.held,
         }
     }
 

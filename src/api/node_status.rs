@@ -7,20 +7,21 @@ use crate::engine::nodes::status::{NodeState, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
 use crate::fault::Fault;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How one node looks to a client: from [`Redlock::nodes`](crate::Redlock::nodes). It is a copy,
 /// and does not change.
 #[derive(Clone)]
 pub struct NodeStatus {
-    address: String,
+    address: Arc<str>,
     is_declared_durable: bool,
     snapshot: NodeStatusSnapshot,
 }
 
 impl NodeStatus {
     pub(crate) fn new(
-        address: String,
+        address: Arc<str>,
         is_declared_durable: bool,
         snapshot: NodeStatusSnapshot,
     ) -> NodeStatus {
@@ -143,7 +144,7 @@ impl NodeStatus {
     pub fn last_fault(&self) -> Option<NodeFault> {
         self.snapshot
             .last_fault
-            .map(|fault| NodeFault::new(self.address.clone(), fault))
+            .map(|fault| NodeFault::new(Arc::clone(&self.address), fault))
     }
 
     /// How long it took to reply to what it was asked about locks, since the client was built: from
@@ -176,7 +177,8 @@ impl NodeStatus {
     /// node that is down counts once for each attempt, extension or release that could not count on
     /// it.
     pub fn faults(&self) -> Vec<(NodeFault, u64)> {
-        let fault = |phase, cause| NodeFault::new(self.address.clone(), Fault::new(phase, cause));
+        let fault =
+            |phase, cause| NodeFault::new(Arc::clone(&self.address), Fault::new(phase, cause));
         self.snapshot
             .fault_counts
             .iter()

@@ -62,7 +62,7 @@ struct HoldKey {
 impl HoldKey {
     fn of(lock: &Lock) -> HoldKey {
         HoldKey {
-            client: lock.client().address(),
+            client: lock.client.address(),
             key: Arc::clone(lock.key().title()),
         }
     }

@@ -153,8 +153,8 @@ impl Redlock {
     /// client.
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
-        let count = self.client.engine().check(timeout);
-        self.client.report().deliver_queued();
+        let count = self.client.engine.check(timeout);
+        self.client.report.deliver_queued();
         if count.is_won() {
             self.nodes()
         } else {
@@ -189,16 +189,16 @@ impl Redlock {
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn nodes(&self) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
-        let settings = self.client.settings();
-        let named = settings.nodes.iter().zip(&settings.durable);
+        let settings = &self.client.settings;
+        let named = settings.names.nodes.iter().zip(&settings.durable);
         let status =
             named
-                .zip(self.client.engine().status())
+                .zip(self.client.engine.status())
                 .map(|((address, &is_durable), snapshot)| {
-                    NodeStatus::new(address.clone(), is_durable, snapshot)
+                    NodeStatus::new(Arc::clone(address), is_durable, snapshot)
                 });
         let status = status.collect();
-        self.client.report().deliver_queued();
+        self.client.report.deliver_queued();
         Ok(status)
     }
 
@@ -276,9 +276,9 @@ impl Redlock {
 
     /// What counters show of the nodes.
     pub(crate) fn samples(&self) -> Vec<NodeSample> {
-        let names = self.client.settings().nodes.iter();
+        let names = self.client.settings.names.nodes.iter();
         names
-            .zip(self.client.engine().status())
+            .zip(self.client.engine.status())
             .map(|(name, status)| status.sample(name))
             .collect()
     }
@@ -294,7 +294,7 @@ impl Redlock {
 impl fmt::Debug for Redlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redlock")
-            .field("nodes", &self.client.settings().nodes)
+            .field("nodes", &self.client.settings.names.nodes)
             .finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Share {
     /// The span of a reader. It is dropped first, because it looks at the lock.
     span: HoldSpan,
-    lock: Arc<SharedLock>,
+    pub(crate) lock: Arc<SharedLock>,
     /// What this guard has called when the lock is lost.
     losses: OnceLock<Box<OwnLosses>>,
 }
@@ -36,18 +36,14 @@ impl Share {
         self.span = span;
         self.span.ask_for_loss(|| {
             let lock = Arc::downgrade(&self.lock);
-            move || lock.upgrade().and_then(|lock| lock.held().loss())
+            move || lock.upgrade().and_then(|lock| lock.held.loss())
         });
         self.span.end_on_loss(|callback| {
-            if self.lock.held().is_watched() {
+            if self.lock.held.is_watched() {
                 _ = self.on_lost(callback);
             }
         });
         self
-    }
-
-    pub(crate) fn lock(&self) -> &SharedLock {
-        &self.lock
     }
 
     /// A channel that receives one message when the lock is lost, while this guard exists.
@@ -62,17 +58,17 @@ impl Share {
 
     fn losses(&self) -> &OwnLosses {
         self.losses
-            .get_or_init(|| Box::new(OwnLosses::new(self.lock.held().client().created_in())))
+            .get_or_init(|| Box::new(OwnLosses::new(self.lock.held.client.created_in)))
     }
 
     /// Ends this share, and releases the lock if it is the last.
     pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
-        self.lock.held().client().check_process()?;
+        self.lock.held.client.check_process()?;
         self.span.end_if_lost();
         // Another thread may just be taking or ending a share.
         let others = Arc::strong_count(&self.lock).saturating_sub(1);
         let outcome = match Arc::into_inner(self.lock) {
-            Some(lock) => lock.into_held().unlock(|| ()),
+            Some(lock) => lock.held.unlock(|| ()),
             None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
         };
         self.span.end(match outcome {
@@ -86,13 +82,13 @@ impl Share {
 
     /// Ends the guard and keeps the lock, if no other guard shares it.
     pub(crate) fn detach(self) -> Result<DetachedLease> {
-        self.lock.held().client().check_process()?;
+        self.lock.held.client.check_process()?;
         self.span.end_if_lost();
         let Some(lock) = Arc::into_inner(self.lock) else {
             let message = "other guards of this client share the lock: not detached";
             return Err(Error::new(ErrorKind::Config, message));
         };
-        let lease = lock.into_held().detach()?;
+        let lease = lock.held.detach()?;
         self.span.end(HoldOutcome::Detached);
         Ok(lease)
     }
@@ -101,7 +97,7 @@ impl Share {
     pub(crate) fn give_back(self) {
         self.span.end_if_lost();
         if let Some(lock) = Arc::into_inner(self.lock) {
-            lock.into_held().post_release();
+            lock.held.post_release();
         }
     }
 }
@@ -124,7 +120,7 @@ impl OwnLosses {
 
     /// Calls back when this lock is lost, if the guard is still there.
     fn on_lost(&self, shared: &SharedLock, callback: LossCallback) -> Result<()> {
-        shared.held().client().check_process()?;
+        shared.held.client.check_process()?;
         let callback = Arc::new(Mutex::new(Some(callback)));
         shared.register(&callback)?;
         lock(&self.callbacks).push(callback);
@@ -133,7 +129,7 @@ impl OwnLosses {
 
     /// A channel that brings one message then.
     fn lost(&self, shared: &SharedLock) -> Result<Receiver<()>> {
-        shared.held().client().check_process()?;
+        shared.held.client.check_process()?;
         if let Some((_, lost)) = self.channel.get() {
             return Ok(lost.clone());
         }

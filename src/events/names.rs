@@ -6,24 +6,24 @@ use crate::fault::Fault;
 use crate::protocol::key_space;
 use std::sync::Arc;
 
-/// The addresses of a client's nodes, and the length of the prefix of its keys.
+/// The addresses of a client's nodes, and the prefix of its keys.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    nodes: Box<[Arc<str>]>,
-    prefix: usize,
+    pub(crate) nodes: Box<[Arc<str>]>,
+    pub(crate) prefix: String,
 }
 
 impl Names {
     pub(crate) fn new(nodes: &[String], prefix: &str) -> Names {
         Names {
             nodes: nodes.iter().map(|node| node.as_str().into()).collect(),
-            prefix: prefix.len(),
+            prefix: prefix.to_owned(),
         }
     }
 
     /// The name of the lock with this key.
     pub(crate) fn name_of<'k>(&self, key: &'k str) -> &'k str {
-        key_space::name(key, self.prefix)
+        key_space::name(key, self.prefix.len())
     }
 
     /// The same for an event: if the name is the whole key, no text is copied.

@@ -75,12 +75,11 @@ impl Reporter {
     pub(crate) fn new(
         observers: Vec<Observer>,
         counters: Option<Counters>,
-        nodes: &[String],
-        prefix: &str,
+        names: &Arc<Names>,
     ) -> Reporter {
         let is_observed = !observers.is_empty();
         let target = (is_observed || counters.is_some()).then(|| {
-            let names = Arc::new(Names::new(nodes, prefix));
+            let names = Arc::clone(names);
             let queue = Arc::new(EventQueue::new(
                 Arc::clone(&names),
                 counters.clone(),

@@ -8,6 +8,7 @@ use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::metrics::counters::Counters;
+use crate::events::names::Names;
 use crate::events::report::{Observer, Reporter};
 use crate::kernel::with;
 use crate::machine::MachineClock;
@@ -91,7 +92,8 @@ pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
     with(|world| world.clients[client].counters = Some(counters.clone()));
     // A prefix that is longer than any key: so the name in an event is the key itself, which
     // distinguishes locks.
-    let report = Reporter::new(observers, Some(counters), &names, &"-".repeat(LONGEST_KEY));
+    let named = Arc::new(Names::new(&names, &"-".repeat(LONGEST_KEY)));
+    let report = Reporter::new(observers, Some(counters), &named);
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
     let place_lease = Duration::from_millis(PLACE_LEASE);
@@ -109,8 +111,7 @@ pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
-        nodes: names,
-        prefix: String::new(),
+        names: Arc::new(Names::new(&names, "")),
         node_timeout,
         drift_factor,
         backoff,

@@ -42,12 +42,12 @@ pub(crate) fn settled(client: &Client) {
     let redlock = Redlock::new(client.clone());
     let time = Duration::from_nanos(QUIET / 3);
     let outcome = redlock.shutdown(time);
-    if client.engine().in_flight() > 0 {
+    if client.engine.in_flight() > 0 {
         // No thread waits for the reply to a call that has left its place in a queue, nor for one
         // to a question whose time was up. They come before those to the next question.
         let _ = redlock.connect(time);
     }
-    let in_flight = client.engine().in_flight();
+    let in_flight = client.engine.in_flight();
     let counters = with(|world| world.clients[world.current_client()].counters.clone());
     let text = counters.map_or_else(String::new, |counters| counters.prometheus_text());
     with(|world| {

@@ -207,10 +207,10 @@ impl Guard {
         let Guard::Read(guard) = self else {
             return None;
         };
-        let Held::Shared(share) = guard.held() else {
+        let Held::Shared(share) = &guard.held else {
             return None;
         };
-        let id = share.lock().held().hold_id();
+        let id = share.lock.held.hold_id();
         let is_it = |attempt: &usize| {
             let mut entropy = [0; OwnerToken::ENTROPY];
             entropy[..8].copy_from_slice(&keys::beginning(*attempt));

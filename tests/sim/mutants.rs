@@ -44,7 +44,7 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/lock/attempts.rs",
         edits: &[(
-            "self.call.lock.client.engine().undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
+            "self.call.lock.client.engine.undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
             "let _ = (attempt, departure);",
         )],
     },
@@ -53,7 +53,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/lock/attempts.rs",
         edits: &[
             (
-                "self.call.lock.client.engine().undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
+                "self.call.lock.client.engine.undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
                 "let _ = (attempt, departure);",
             ),
             (

@@ -304,9 +304,9 @@ fn nodes_that_are_alike_follow_one_log() {
         let mutex = Redlock::new(client.clone()).mutex("r0");
         for round in 0..10 {
             let guard = mutex.lock().unwrap();
-            let while_held = client.engine().followers();
+            let while_held = client.engine.followers();
             drop(guard.unlock());
-            let found = (while_held, client.engine().followers());
+            let found = (while_held, client.engine.followers());
             assert!(round < 5 || found == (3, 3), "round {round}: {found:?}");
             pass(400);
         }
@@ -322,7 +322,7 @@ fn a_node_that_hangs_leaves_the_log() {
         let lock = || {
             drop(mutex.lock().unwrap());
             pass(400);
-            client.engine().followers()
+            client.engine.followers()
         };
         let all = [(); 6].map(|()| lock());
         assert_eq!(all[5], 3);
@@ -709,11 +709,11 @@ fn nodes_that_reply_vote_as_far_as_is_known() {
         let mutex = Redlock::new(client.clone()).mutex("r0");
         drop(mutex.lock().unwrap());
         pass(100);
-        assert_eq!(client.engine().voting(), NodeSet::first(3));
+        assert_eq!(client.engine.voting(), NodeSet::first(3));
         strike(crashed(2, 20 * SECOND));
         drop(mutex.lock().unwrap());
         pass(100);
-        assert_eq!(client.engine().voting(), NodeSet::first(2));
+        assert_eq!(client.engine.voting(), NodeSet::first(2));
     });
 }
 

@@ -13,6 +13,7 @@ use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::engine::credentials::Provider;
 use crate::events::error::{Error, Result};
+use crate::events::names::Names;
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
@@ -42,12 +43,8 @@ impl Builder {
         let renewal = renewal(&self, &endpoints);
         let transports = transports(&self, &endpoints)?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let report = Reporter::new(
-            self.observers.clone(),
-            self.counters.clone(),
-            &nodes,
-            &self.prefix,
-        );
+        let names = Arc::new(Names::new(&nodes, &self.prefix));
+        let report = Reporter::new(self.observers.clone(), self.counters.clone(), &names);
         let created_in = ForkEpoch::current()
             .map_err(|error| Error::system("register a fork handler", &error))?;
         let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
@@ -91,9 +88,8 @@ impl Builder {
         let client = Client::new(
             engine,
             Settings {
-                nodes,
+                names,
                 durable,
-                prefix: self.prefix,
                 node_timeout: self.node_timeout,
                 drift_factor: self.drift_factor,
                 backoff: Backoff::new(self.retry_min, self.retry_max),

@@ -31,14 +31,15 @@ use std::time::Duration;
 /// In a child made by `fork` it is the parent's: nothing is left of it there, and dropping it
 /// releases nothing.
 pub(crate) struct HeldLock {
-    client: Client,
+    pub(crate) client: Client,
     local: LocalLock,
     claim: AttemptRecord,
     state: StateCell,
-    occupancy: Occupancy,
+    /// Which thread extends the lock.
+    pub(crate) occupancy: Occupancy,
     watched: OnceLock<Arc<WatchedLock>>,
     /// None for a reader: each guard that shares the lock has one of its own.
-    span: HoldSpan,
+    pub(crate) span: HoldSpan,
 }
 
 impl HeldLock {
@@ -52,7 +53,7 @@ impl HeldLock {
     ) -> HeldLock {
         let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
         if claim.kind == Kind::Read {
-            client.shutdown().begin_read();
+            client.shutdown.begin_read();
         }
         HeldLock {
             client,
@@ -78,10 +79,6 @@ impl HeldLock {
     pub(crate) fn keep_until(&self, end: LeaseTime) {
         self.state
             .change(|state| state.kept_until = state.kept_until.max(end));
-    }
-
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
     }
 
     pub(crate) fn key(&self) -> &LockKey {
@@ -118,7 +115,7 @@ impl HeldLock {
         if self.client.is_inherited() {
             return Duration::ZERO;
         }
-        self.lease().remaining(self.client.engine().lease_now())
+        self.lease().remaining(self.client.engine.lease_now())
     }
 
     /// Fails unless the lease lasts for this long.
@@ -161,10 +158,6 @@ impl HeldLock {
         }
     }
 
-    pub(crate) fn span(&self) -> &HoldSpan {
-        &self.span
-    }
-
     /// The time to live that the lease was last set to by a call; zero when the lock was released
     /// or detached.
     pub(crate) fn ttl(&self) -> Duration {
@@ -205,9 +198,9 @@ impl HeldLock {
     /// When an extension begins; none if the lock lasts for that long already.
     fn begin_extend(&self, ttl: Ttl) -> Option<LeaseTime> {
         if let Some(watched) = self.watched.get() {
-            return self.client.watchdog_thread().begin_extend(watched, ttl);
+            return self.client.watchdog_thread.begin_extend(watched, ttl);
         }
-        let now = self.client.engine().lease_now();
+        let now = self.client.engine.lease_now();
         (self.lease().end() < ttl.lease_from(now).end()).then_some(now)
     }
 
@@ -215,12 +208,7 @@ impl HeldLock {
     /// exists.
     fn enter(&self) -> Result<InUse<'_>> {
         self.client.check_process()?;
-        self.occupancy.enter(|| self.client.engine().now())
-    }
-
-    /// Which thread extends the lock.
-    pub(crate) fn occupancy(&self) -> &Occupancy {
-        &self.occupancy
+        self.occupancy.enter(|| self.client.engine.now())
     }
 
     /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports
@@ -234,9 +222,9 @@ impl HeldLock {
         };
         // Threads of this client that wait for it may have to wait less, or longer.
         let hold = self.hold_id();
-        let now = self.client.engine().readings();
+        let now = self.client.engine.readings();
         self.local.hold_until(hold, self.lease().end(), now);
-        let report = self.client.report();
+        let report = &self.client.report;
         let key = self.key().title();
         match &found {
             ExtendResult::Extended(repaired) => {
@@ -264,7 +252,7 @@ impl HeldLock {
         // never reaches it.
         self.state
             .change(|state| state.longest = state.longest.max(ttl.longest()));
-        let engine = self.client.engine();
+        let engine = &self.client.engine;
         let old = self.lease();
         let order = LeaseRequest {
             key: self.key(),
@@ -307,7 +295,7 @@ impl HeldLock {
     /// they had answered. None when they did not grant it by then, or the lease has ended. No other
     /// thread may extend the lock.
     pub(crate) fn ask_again(&self, ttl: Ttl, until: Timestamp) -> Option<(Timestamp, Timestamp)> {
-        let engine = self.client.engine();
+        let engine = &self.client.engine;
         let kind = self.claim.kind;
         if self.is_lost() || !self.lease().is_valid(engine.lease_now()) {
             return None;
@@ -361,7 +349,7 @@ impl HeldLock {
             return Err(Error::lease_lost(self.name()));
         }
         self.claim.kind = Kind::Read;
-        self.client.shutdown().begin_read();
+        self.client.shutdown.begin_read();
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.state.get().longest.get());
         let duration = if self.remaining() > ttl.validity() {
@@ -371,7 +359,7 @@ impl HeldLock {
         };
         let outcome = self.extend_to(
             self.client.checked_ttl(duration)?,
-            self.client.engine().lease_now(),
+            self.client.engine.lease_now(),
         );
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and
         // readers are told.
@@ -379,7 +367,7 @@ impl HeldLock {
         let reached = self.state.get().reached;
         for entry in entry.map(Some).into_iter().chain([None]) {
             self.client
-                .engine()
+                .engine
                 .leave(&self.key().each()[0], self.claim.kind, entry, reached);
         }
         if let ExtendResult::Lost(_) = outcome {
@@ -404,7 +392,7 @@ impl HeldLock {
     fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
         self.state.change(|state| state.lasts = Some(ttl.longest()));
         match self.watched.get() {
-            Some(watched) => self.client.watchdog_thread().extended(watched, start, ttl),
+            Some(watched) => self.client.watchdog_thread.extended(watched, start, ttl),
             None => {
                 self.state
                     .change(|state| state.lease = ttl.lease_from(start));
@@ -417,7 +405,7 @@ impl HeldLock {
     fn lose(&self, reason: LossReason) -> bool {
         match self.watched.get() {
             Some(watched) if reason == LossReason::KeyGone => {
-                let is_untold = self.client.watchdog_thread().lose(watched);
+                let is_untold = self.client.watchdog_thread.lose(watched);
                 watched.run_loss_callbacks();
                 is_untold
             }

@@ -25,11 +25,11 @@ impl HeldLock {
         self.client.check_process()?;
         let left = self.leave_watch();
         let client = &self.client;
-        let now = client.engine().readings();
+        let now = client.engine.readings();
         let was_valid = left.lease.is_valid(now.lease);
         let release = self.release_at(now.lease, left.reached);
         let hold = self.hold_id();
-        let count = client.engine().release(release, now.steady, || {
+        let count = client.engine.release(release, now.steady, || {
             self.state.change(|state| state.lasts = None);
             self.local.release(hold, now.steady);
             queued();
@@ -52,7 +52,7 @@ impl HeldLock {
             is_observed: true,
         };
         self.client
-            .report()
+            .report
             .unlocked(&context, &count.tally, &count.faults);
         outcome.ok_or_else(|| {
             self.client.unavailable(
@@ -68,17 +68,17 @@ impl HeldLock {
         self.client.check_process()?;
         let client = self.client.clone();
         let lease = match self.watched.get() {
-            Some(watched) => client.watchdog_thread().unregister_and_wait(watched),
+            Some(watched) => client.watchdog_thread.unregister_and_wait(watched),
             None => self.state.get().lease,
         };
         let wall = SystemTime::now();
-        let now = client.engine().readings();
+        let now = client.engine.readings();
         // Threads of this client that wait for the lock ask the servers from now on: any client may
         // release it.
         self.local.release(self.hold_id(), now.steady);
         self.leave_queue();
         self.span.end(HoldOutcome::Detached);
-        client.report().detached(self.key().title());
+        client.report.detached(self.key().title());
         let ttl_millis = self.state.get().lasts.map_or(0, NonZeroU64::get);
         self.state.change(|state| state.lasts = None);
         Ok(DetachedLease::new(
@@ -96,15 +96,15 @@ impl HeldLock {
         let left = self.leave_watch();
         let client = &self.client;
         let key = self.key();
-        let now = client.engine().readings();
+        let now = client.engine.readings();
         let was_valid = left.lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !left.loss_reported;
         let loss_reported = left.loss_reported || is_loss_found;
         let held = self.held_at(now);
         let context = client
-            .report()
+            .report
             .dropped(key.title(), was_valid, loss_reported, held);
-        client.engine().post_release(
+        client.engine.post_release(
             self.release_at(now.lease, left.reached),
             now.steady,
             context,
@@ -117,7 +117,7 @@ impl HeldLock {
         });
         if is_loss_found {
             client
-                .report()
+                .report
                 .without_queued()
                 .lost(key.title(), LossReason::LeaseEnded, held);
         }
@@ -129,7 +129,7 @@ impl HeldLock {
         let HeldState { lease, reached, .. } = self.state.get();
         match self.watched.get() {
             Some(watched) => {
-                let left = self.client.watchdog_thread().unregister(watched);
+                let left = self.client.watchdog_thread.unregister(watched);
                 Unregistered {
                     reached: reached.union(left.reached),
                     ..left
@@ -174,7 +174,7 @@ impl HeldLock {
             let key = &self.key().each()[usize::from(departure.key)];
             let reached = self.state.get().reached;
             self.client
-                .engine()
+                .engine
                 .leave(key, self.claim.kind, Some(departure.entry), reached);
         }
     }
@@ -189,10 +189,10 @@ impl Drop for HeldLock {
         }
         if self.state.get().lasts.is_some() {
             self.post_release();
-            self.client.report().deliver_queued();
+            self.client.report.deliver_queued();
         }
         self.client
-            .shutdown()
+            .shutdown
             .on_hold_ended(self.claim.kind == Kind::Read);
     }
 }

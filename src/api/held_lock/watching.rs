@@ -32,7 +32,7 @@ impl HeldLock {
         // An extension that another thread has begun ends first: it has the lease.
         let _in_use = self.enter()?;
         let watch = || {
-            self.client.watchdog_thread().watch(
+            self.client.watchdog_thread.watch(
                 &self.local,
                 &self.claim,
                 self.state.get().lease,
@@ -48,7 +48,7 @@ impl HeldLock {
     /// The acquisition has been reported to observers.
     pub(crate) fn announce(&self) {
         if let Some(watched) = self.watched.get() {
-            self.client.watchdog_thread().announce(watched);
+            self.client.watchdog_thread.announce(watched);
         }
     }
 
@@ -75,10 +75,10 @@ impl HeldLock {
     /// its watchdog allows, counted from now, or longer. False when it is watched without being
     /// extended, or lost.
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
-        let now = self.client.engine().lease_now();
+        let now = self.client.engine.lease_now();
         let extension = watchdog.extension_of(ttl, now, self.hold_id());
         let watched = self.watch_for(extension);
-        watched.is_extended() && self.client.watchdog_thread().allow(watched, extension)
+        watched.is_extended() && self.client.watchdog_thread.allow(watched, extension)
     }
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
@@ -87,7 +87,7 @@ impl HeldLock {
         }
         let lease = self.state.get().lease;
         let watch = || {
-            self.client.watchdog_thread().watch(
+            self.client.watchdog_thread.watch(
                 &self.local,
                 &self.claim,
                 lease,

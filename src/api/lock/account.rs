@@ -55,7 +55,7 @@ impl<'m> CallAccount<'m> {
     /// The call is about to wait. Reported the first time, and whether it waits for its own thread.
     pub(super) fn begin_to_wait(&mut self, call: &LockCall<'_>, now: LeaseTime) {
         if !std::mem::replace(&mut self.has_waited, true) {
-            self.client.report().waiting(self.key, || {
+            self.client.report.waiting(self.key, || {
                 let (key, until) = call.held_by_this_thread(now)?;
                 Some((key.unwrap_or(self.key), until.since(now)))
             });
@@ -88,9 +88,9 @@ impl<'m> CallAccount<'m> {
             has_waited,
             ..
         } = self;
-        let waited = || client.engine().now().since(called_at.steady);
+        let waited = || client.engine.now().since(called_at.steady);
         let causes = error.map_or(&[][..], Error::causes);
-        client.report().gave_up(
+        client.report.gave_up(
             key,
             waited,
             &FailedCall {

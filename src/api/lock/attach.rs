@@ -30,7 +30,7 @@ impl DetachedLease {
         is_reentrant: bool,
     ) -> Result<Lock> {
         let key = self.key();
-        let prefix = &client.settings().prefix;
+        let prefix = &client.settings.names.prefix;
         let marker = kinds::keys(self.kind()).marker;
         let name = |key: &str| {
             key.strip_prefix(marker)?
@@ -71,12 +71,12 @@ impl DetachedLease {
     /// Makes what a guard holds of it, with the settings of this lock. Sends nothing.
     pub(in crate::api) fn attach_to(&self, lock: &Lock) -> Result<Held> {
         lock.client.check_process()?;
-        if lock.client.shutdown().has_begun() {
+        if lock.client.shutdown.has_begun() {
             return Err(Error::shut_down("attach", lock.name()));
         }
         let held = self.held(lock)?;
-        lock.client.report().attached(held.key().title());
-        lock.client.report().deliver_queued();
+        lock.client.report.attached(held.key().title());
+        lock.client.report.deliver_queued();
         Ok(match lock.kind.access() {
             _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
             Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),
@@ -95,7 +95,7 @@ impl DetachedLease {
             ));
         };
         let ttl = client.checked_ttl(self.ttl())?;
-        let now = client.engine().readings();
+        let now = client.engine.readings();
         let validity = self.validity(ttl, now.lease, SystemTime::now());
         if !validity.is_valid(now.lease) {
             let message = format!("the lease of {:?} has ended", self.key().title());
@@ -106,7 +106,7 @@ impl DetachedLease {
         } else {
             self.kind()
         };
-        let claim = client.engine().adopt(self.token(), kind);
+        let claim = client.engine.adopt(self.token(), kind);
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
         if lock.kind.access() != Some(Access::Read) {
@@ -120,7 +120,7 @@ impl DetachedLease {
         let watch = |dog: &Watchdog| {
             let extension = dog.extension_of(longest, claim.t0.lease, hold);
             client
-                .watchdog_thread()
+                .watchdog_thread
                 .watch(local, &claim, validity, Some(extension), true)
         };
         let watched = lock.watchdog.as_ref().map(watch);

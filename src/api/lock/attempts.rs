@@ -87,13 +87,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
             ..
         } = call;
         let client = &lock.client;
-        let settings = client.settings();
+        let settings = &client.settings;
         let (ticket, key_index) = queued.unzip();
         let waits = ticket.is_some()
             && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
-        let queues = waits && client.engine().has_messages();
+        let queues = waits && client.engine.has_messages();
         let woken = client
-            .engine()
+            .engine
             .woke_another(call.awaited_keys(None))
             .map(|woken| woken.after(HEAD_START));
         let config = AcquireConfig {
@@ -155,7 +155,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Whether the wait is cancelled, or the client shut down.
     fn is_cancelled(&self) -> bool {
-        self.call.lock.client.shutdown().has_begun() || self.wait.is_cancelled()
+        self.call.lock.client.shutdown.has_begun() || self.wait.is_cancelled()
     }
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
@@ -219,7 +219,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         kind: Kind,
         in_turn: Option<InTurn>,
     ) -> Result<(AttemptRecord, RoundResult)> {
-        let engine = self.call.lock.client.engine();
+        let engine = &self.call.lock.client.engine;
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng)
             .map_err(|_| Error::entropy())?
@@ -290,7 +290,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let Some((record, _)) = self.last.take() else {
             return self.machine.cancelled();
         };
-        let engine = self.call.lock.client.engine();
+        let engine = &self.call.lock.client.engine;
         let deadline = |start| self.machine.raise_deadline(start);
         let result = engine.raise(self.call.key(), &record, agreement, deadline);
         let random = random_unless_won(&result);
@@ -349,7 +349,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     reached,
                     ..record.clone()
                 };
-                self.call.lock.client.engine().undo(
+                self.call.lock.client.engine.undo(
                     self.call.key(),
                     attempt,
                     departure,
@@ -374,7 +374,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             && let Some((_, result)) = &self.last
         {
             let key = self.call.key();
-            self.call.lock.client.report().attempt_lost(
+            self.call.lock.client.report.attempt_lost(
                 key.title(),
                 self.machine.attempts(),
                 &result.tally,
@@ -412,12 +412,12 @@ impl<'a, 'm> Attempts<'a, 'm> {
             if lock.kind.access() != Some(Access::Read) {
                 local.hold(hold, validity, self.now);
                 // A shutdown waits for the ticket, and would not see the holder of a slot.
-                ticket.take_if(|_| !client.shutdown().has_begun());
+                ticket.take_if(|_| !client.shutdown.has_begun());
             }
             let watched = lock.watchdog.as_ref().map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
                 client
-                    .watchdog_thread()
+                    .watchdog_thread
                     .watch(local, &record, validity, Some(extension), false)
             });
             let begun = record.t0.lease;
@@ -441,15 +441,15 @@ impl<'a, 'm> Attempts<'a, 'm> {
             because: queue.map(|queue| queue.because()).unwrap_or_default(),
             has_waited: self.account.has_waited(),
         };
-        client.report().acquired(local.key().title(), &won);
+        client.report.acquired(local.key().title(), &won);
         self.account.is_reported = true;
         if let Some(held) = &held {
             held.announce();
         }
-        let is_told = cfg!(feature = "tracing") || client.report().is_observed();
+        let is_told = cfg!(feature = "tracing") || client.report.is_observed();
         match held {
             // The shutdown began during the attempt. The lock is released before the ticket goes.
-            Some(refused) if client.shutdown().has_begun() => {
+            Some(refused) if client.shutdown.has_begun() => {
                 drop(refused);
                 Err(call.cancelled())
             }
@@ -486,7 +486,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     .first()
                     .unwrap_or(self.call.key().title());
                 if self.call.lock.permits.is_none() {
-                    client.report().key_without_expiry(key, nodes);
+                    client.report.key_without_expiry(key, nodes);
                 }
                 client.no_expiry(key, nodes)
             }

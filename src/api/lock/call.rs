@@ -62,7 +62,7 @@ impl<'m> LockCall<'m> {
     pub(super) fn label(&self) -> HolderLabel {
         match self.lock.kind.access() {
             Some(_) => HolderLabel::NONE,
-            None => self.lock.client.settings().label.clone(),
+            None => self.lock.client.settings.label.clone(),
         }
     }
 
@@ -115,7 +115,7 @@ impl<'m> LockCall<'m> {
 
     /// The error of a wait that was cancelled, or of a call whose client is shut down.
     pub(super) fn cancelled(&self) -> Error {
-        if self.lock.client.shutdown().has_begun() {
+        if self.lock.client.shutdown.has_begun() {
             return Error::shut_down("lock", self.name());
         }
         Error::new(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The holder of a lock at one moment: from [`Mutex::holder`](crate::Mutex::holder). It is a copy,
 /// and does not change.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     label: HolderLabel,
     remaining: Option<Duration>,
@@ -27,9 +27,9 @@ impl Holder {
         client.check_process()?;
         lock.check()?;
         let result = client
-            .engine()
+            .engine
             .inspect(lock.key().title(), lock.kind.is_fenced());
-        client.report().deliver_queued();
+        client.report.deliver_queued();
         match result.holding() {
             InspectionVerdict::Held(holding) => Ok(Some(Holder::new(client, holding))),
             InspectionVerdict::Free => Ok(None),
@@ -49,12 +49,12 @@ impl Holder {
             waiting,
         }: Holding,
     ) -> Holder {
-        let now = client.engine().now();
+        let now = client.engine.now();
         let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
-        let addresses = &client.settings().nodes;
+        let names = &client.settings.names;
         let nodes = nodes
             .iter()
-            .map(|node| addresses[node.index()].clone())
+            .map(|node| names.node(node).to_string())
             .collect();
         Holder {
             label,
@@ -99,16 +99,5 @@ impl fmt::Display for Holder {
             None => f.write_str(", no expiry")?,
         }
         write!(f, ", on {}", self.nodes.join(", "))
-    }
-}
-
-impl fmt::Debug for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Holder")
-            .field("label", &self.label())
-            .field("remaining", &self.remaining)
-            .field("nodes", &self.nodes)
-            .field("waiting", &self.waiting)
-            .finish()
     }
 }

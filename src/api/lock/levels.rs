@@ -20,7 +20,7 @@ impl Owner {
         lock.client.check_process()?;
         if let Some(shared) = self.hold_of(lock) {
             shared.enter(lock.prepare()?, lock.watchdog.as_ref())?;
-            lock.keep(shared.held(), || lock.client.engine().lease_now());
+            lock.keep(&shared.held, || lock.client.engine.lease_now());
             return Ok(Some(Held::Shared(Share::of(shared))));
         }
         let won = lock.take_by(wait, lock.begin_call()?, |attempts| {

@@ -39,7 +39,7 @@ const MAX_NAME: usize = 4096;
 /// A lock by name, with settings.
 #[derive(Clone)]
 pub(crate) struct Lock {
-    client: Client,
+    pub(super) client: Client,
     /// Its key, and the queues of threads that want it.
     local: LocalLock,
     kind: Kind,
@@ -61,7 +61,7 @@ impl Lock {
     pub(super) fn plain(client: &Client, name: &str) -> Lock {
         Lock::of(
             client,
-            LockKey::behind(&client.settings().prefix, name),
+            LockKey::behind(&client.settings.names.prefix, name),
             Kind::Plain,
         )
     }
@@ -73,7 +73,7 @@ impl Lock {
         kind: Kind,
         reads: Option<&Arc<SharedLocks>>,
     ) -> Lock {
-        let key = kinds::keys(kind).key(&client.settings().prefix, name);
+        let key = kinds::keys(kind).key(&client.settings.names.prefix, name);
         Lock {
             reads: reads.cloned(),
             ..Lock::of(client, LockKey::One(key.into()), kind)
@@ -84,7 +84,7 @@ impl Lock {
     pub(super) fn set(client: &Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Lock {
         Lock::of(
             client,
-            LockKey::of(&client.settings().prefix, names),
+            LockKey::of(&client.settings.names.prefix, names),
             Kind::Plain,
         )
     }
@@ -112,7 +112,7 @@ impl Lock {
             refusal: refusal(client, &key, kind).map(Arc::from),
             is_fair: false,
             is_reentrant: false,
-            ttl: client.settings().ttl,
+            ttl: client.settings.ttl,
             watchdog: None,
             min_hold: Duration::ZERO,
         }
@@ -149,10 +149,6 @@ impl Lock {
         }
     }
 
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
     pub(super) fn key(&self) -> &LockKey {
         self.local.key()
     }
@@ -182,8 +178,8 @@ impl Lock {
     fn prepare(&self) -> Result<Ttl> {
         self.check()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
-        if self.min_hold > self.client.settings().max_ttl {
-            let [time, longest] = [self.min_hold, self.client.settings().max_ttl].map(Human);
+        if self.min_hold > self.client.settings.max_ttl {
+            let [time, longest] = [self.min_hold, self.client.settings.max_ttl].map(Human);
             let message = format!(
                 "min_hold of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
                  these nodes"
@@ -209,7 +205,7 @@ impl Lock {
                 "a semaphore of {} permits; it must have 1 to {MOST_PERMITS}",
                 permits.count()
             )
-        } else if self.is_fair && !self.client.engine().has_messages() {
+        } else if self.is_fair && !self.client.engine.has_messages() {
             "a fair lock needs release notifications, which this client does without: remove \
              release_notifications(false)"
                 .to_owned()

@@ -27,7 +27,7 @@ pub(super) fn wait_in_queue(
     wait: &Wait,
     account: &mut CallAccount<'_>,
 ) -> Result<Queued> {
-    let engine = call.lock.client.engine();
+    let engine = &call.lock.client.engine;
     // Without time to wait, the call still makes its one attempt.
     let Some(deadline) = deadline_in_queue(call) else {
         return Ok(Queued::Head);
@@ -83,7 +83,7 @@ pub(super) fn wait_in_queue(
             }
         }
         // A shutdown notifies all threads, also this one if it is registered.
-        if call.lock.client.shutdown().has_begun() {
+        if call.lock.client.shutdown.has_begun() {
             return Err(call.cancelled());
         }
         now = engine.readings();
@@ -114,7 +114,7 @@ fn wait_behind(
     now: Timestamp,
 ) -> std::result::Result<Timestamp, Unavailability> {
     // No attempt lasts longer; before one can have ended, nothing is known.
-    let attempt = (call.lock.client.engine().node_timeout() * 2).min(call.ttl.validity());
+    let attempt = (call.lock.client.engine.node_timeout() * 2).min(call.ttl.validity());
     let found = ticket.is_known_held().err();
     match call.limit {
         // The head may have a longer limit, so a thread behind it applies its own.
@@ -127,7 +127,7 @@ fn wait_behind(
         }
         // With a deadline, only permanent faults end the wait before it.
         WaitLimit::Once | WaitLimit::Until(_) => {
-            let limit = call.lock.client.settings().unavailable_after;
+            let limit = call.lock.client.settings.unavailable_after;
             let Some(found) = found else {
                 return Ok(now.after(limit.max(attempt)));
             };

@@ -23,19 +23,19 @@ impl Lock {
     pub(super) fn take_to_read(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         // A call that has not waited came after the nodes were asked.
         let (came_at, until) = match wait {
-            None => (self.client.engine().now(), Some(Timestamp::NEVER)),
+            None => (self.client.engine.now(), Some(Timestamp::NEVER)),
             Some(_) => (Timestamp::NEVER, None),
         };
         let span = self.begin_call()?;
         match self.join(came_at, until, &span) {
             Ok(None) => {}
-            Ok(Some(share)) if self.client.shutdown().has_begun() => share.give_back(),
+            Ok(Some(share)) if self.client.shutdown.has_begun() => share.give_back(),
             Ok(Some(share)) => {
                 span.end(0, None);
                 return Ok(Some(Held::Shared(share)));
             }
             Err(error) => {
-                let called_at = self.client.engine().readings();
+                let called_at = self.client.engine.readings();
                 let account = CallAccount::open(&self.client, self.key().title(), called_at, span);
                 let failed = Err(error);
                 account.close(&failed, GaveUpReason::Held);
@@ -75,14 +75,14 @@ impl Lock {
     pub(in crate::api) fn downgrade(&self, writer: HeldLock) -> Result<Share> {
         self.client.check_process()?;
         let ttl = self.prepare()?;
-        let asked_at = self.client.engine().now();
+        let asked_at = self.client.engine.now();
         let reader = writer.downgrade(ttl, self.watchdog.as_ref())?;
         let held_here = reader.hold_id();
-        let link = reader.span().link();
+        let link = reader.span.link();
         let share = self.share(SharedLock::asked_at(asked_at, reader), link);
-        share.lock().held().span().end(HoldOutcome::Downgraded);
+        share.lock.held.span.end(HoldOutcome::Downgraded);
         // Threads of this client that wait to read share its lease.
-        self.local.release(held_here, self.client.engine().now());
+        self.local.release(held_here, self.client.engine.now());
         Ok(share)
     }
 
@@ -100,9 +100,9 @@ impl Lock {
             return Ok(None);
         };
         let share = Share::of(shared);
-        match self.is_joined(share.lock(), ttl, came_at, until) {
+        match self.is_joined(&share.lock, ttl, came_at, until) {
             Ok(true) => {
-                self.keep(share.lock().held(), || self.client.engine().lease_now());
+                self.keep(&share.lock.held, || self.client.engine.lease_now());
                 Ok(Some(share.shown_by(self.read_span(span.link()))))
             }
             other => {
@@ -117,7 +117,7 @@ impl Lock {
     fn shared(&self) -> Option<Arc<SharedLock>> {
         self.reads
             .as_ref()
-            .filter(|_| !self.client.shutdown().has_begun())
+            .filter(|_| !self.client.shutdown.has_begun())
             .and_then(|reads| reads.find(self.key().title()))
     }
 
@@ -164,7 +164,7 @@ impl Lock {
         if attempts.account.has_waited() {
             let waited = self
                 .client
-                .engine()
+                .engine
                 .now()
                 .since(attempts.call.called_at.steady);
             let won = WonCall {
@@ -172,15 +172,15 @@ impl Lock {
                 has_waited: true,
                 ..WonCall::default()
             };
-            self.client.report().acquired(self.key().title(), &won);
+            self.client.report.acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
         }
-        if self.client.shutdown().has_begun() {
+        if self.client.shutdown.has_begun() {
             share.give_back();
             return Err(attempts.call.cancelled());
         }
         // An observer may have run for longer than the lease lasts.
-        if share.lock().held().is_over() {
+        if share.lock.held.is_over() {
             share.give_back();
             return Err(Error::ended_meanwhile(
                 self.name(),

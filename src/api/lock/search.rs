@@ -96,7 +96,7 @@ impl<'a> Attempts<'a, '_> {
             return free.is_some();
         }
         self.search.asks_in_turn =
-            self.call.limit == WaitLimit::Once || !self.call.lock.client.engine().has_messages();
+            self.call.limit == WaitLimit::Once || !self.call.lock.client.engine.has_messages();
         self.search.asks_in_turn
     }
 
@@ -153,7 +153,7 @@ impl<'a> Attempts<'a, '_> {
         let Some(round) = &result.queue else { return };
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
         let slots = found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>();
-        let engine = self.call.lock.client.engine();
+        let engine = &self.call.lock.client.engine;
         let reported =
             permits
                 .slots()
@@ -162,7 +162,7 @@ impl<'a> Attempts<'a, '_> {
             self.call
                 .lock
                 .client
-                .report()
+                .report
                 .key_without_expiry(&permits.keys()[slot], nodes);
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Attempts<'a, '_> {
             self.call
                 .lock
                 .client
-                .engine()
+                .engine
                 .undo(self.call.key(), attempt, departure, key_lasts);
         }
     }

@@ -31,7 +31,7 @@ impl PermitSlots {
             .map(|key| client.local_lock(&LockKey::One(Arc::clone(key))))
             .collect();
         PermitSlots {
-            slots: client.semaphores().slots(key),
+            slots: client.semaphores.slots(key),
             keys,
             locks,
             count,

@@ -66,8 +66,8 @@ impl Lock {
             span.end(0, Some(GaveUpReason::Failed));
             return Err(error);
         }
-        let _in_progress = self.client.shutdown().begin_call(wait.is_none());
-        let called_at = self.client.engine().readings();
+        let _in_progress = self.client.shutdown.begin_call(wait.is_none());
+        let called_at = self.client.engine.readings();
         let mut account = CallAccount::open(&self.client, self.key().title(), called_at, span);
         let call = self.call(wait, called_at);
         let (result, if_held) = match wait {
@@ -112,7 +112,7 @@ impl Lock {
                 }
             }
             if held.is_some() {
-                now = self.client.engine().readings();
+                now = self.client.engine.readings();
                 held = self.first_held(now);
             }
             // Without time to wait, the call makes its one attempt, as with a single key.
@@ -153,9 +153,7 @@ impl Lock {
         let now = called_at.steady;
         match wait.map(|wait| wait.limit) {
             None => WaitLimit::Once,
-            Some(Limit::Never) => {
-                WaitLimit::WhileAvailable(self.client.settings().unavailable_after)
-            }
+            Some(Limit::Never) => WaitLimit::WhileAvailable(self.client.settings.unavailable_after),
             Some(Limit::Timeout(timeout)) => WaitLimit::Until(now.after(timeout)),
             Some(Limit::Deadline(deadline)) => {
                 WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))

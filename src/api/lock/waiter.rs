@@ -25,11 +25,11 @@ pub(super) struct Waiter<'w> {
 
 impl<'w> Waiter<'w> {
     pub(super) fn new(client: &'w Client, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
-        let engine = client.engine();
+        let engine = &client.engine;
         let registration = wait.register(seat.interrupt(), &engine.channel_watch);
         Waiter {
             engine,
-            shutdown: client.shutdown(),
+            shutdown: &client.shutdown,
             wait,
             registration,
             seat,

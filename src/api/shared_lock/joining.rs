@@ -33,12 +33,12 @@ impl SharedLock {
         came_at: Timestamp,
         until: Option<Timestamp>,
     ) -> Result<bool> {
-        let client = self.held.client();
+        let client = &self.held.client;
         client.check_process()?;
         let Some(free) = self
             .held
-            .occupancy()
-            .free_until(until, || client.engine().now())?
+            .occupancy
+            .free_until(until, || client.engine.now())?
         else {
             return Ok(false);
         };
@@ -72,7 +72,7 @@ impl SharedLock {
             Duration::ZERO
         };
         let window = answer + WINDOW.min(ttl.validity() / 4);
-        let now = self.held.client().engine().readings();
+        let now = self.held.client.engine.readings();
         let is_recent = now.steady.since(at) <= window;
         is_recent
             && !self.held.is_lost()

@@ -25,7 +25,7 @@ struct Asked {
 
 /// A lock that is held, once. Its guards share it.
 pub(crate) struct SharedLock {
-    held: HeldLock,
+    pub(crate) held: HeldLock,
     /// When the nodes were last asked for it as for a new lock.
     asked: sync::Mutex<Asked>,
     /// Set if guards of the lock have callbacks for its loss.
@@ -80,7 +80,7 @@ impl SharedLock {
     pub(crate) fn asked_at(at: Timestamp, held: HeldLock) -> Arc<SharedLock> {
         let asked = sync::Mutex::new(Asked {
             at,
-            answered_at: held.client().engine().now(),
+            answered_at: held.client.engine.now(),
         });
         Arc::new(SharedLock {
             held,
@@ -89,18 +89,9 @@ impl SharedLock {
         })
     }
 
-    pub(crate) fn held(&self) -> &HeldLock {
-        &self.held
-    }
-
-    /// The lock, for the last of its guards.
-    pub(super) fn into_held(self) -> HeldLock {
-        self.held
-    }
-
     /// Prepares another level, which is to last for so long, and to be extended so.
     pub(crate) fn enter(&self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<()> {
-        self.held.client().check_process()?;
+        self.held.client.check_process()?;
         // Also where nothing has to be extended: a callback of an extension has no level of its
         // own.
         drop(self.at_rest()?);
@@ -126,7 +117,7 @@ impl SharedLock {
     fn longer(&self, ttl: Ttl) -> Result<Ttl> {
         let relied_on = self.held.ttl();
         if relied_on > ttl.duration() {
-            self.held.client().checked_ttl(relied_on)
+            self.held.client.checked_ttl(relied_on)
         } else {
             Ok(ttl)
         }
@@ -135,8 +126,8 @@ impl SharedLock {
     /// Waits until no other thread extends the lock. None begins to while the result exists.
     fn at_rest(&self) -> Result<Option<Free<'_>>> {
         self.held
-            .occupancy()
-            .free_until(Some(Timestamp::NEVER), || self.held.client().engine().now())
+            .occupancy
+            .free_until(Some(Timestamp::NEVER), || self.held.client.engine.now())
     }
 
     /// Has a guard's callback called when the lock is lost.

@@ -44,17 +44,17 @@ pub(crate) fn shut_down(
     timeout: Duration,
 ) -> Result<ShutdownOutcome> {
     client.check_process()?;
-    let engine = client.engine();
-    let timeout = if is_in_callback() || client.watchdog_thread().is_current() {
+    let engine = &client.engine;
+    let timeout = if is_in_callback() || client.watchdog_thread.is_current() {
         Duration::ZERO
     } else {
         timeout
     };
     let until = engine.now().after(timeout);
-    let state = client.shutdown();
+    let state = &client.shutdown;
     state.begin();
-    let mut in_use = client.queues().notify_all();
-    in_use.extend(client.semaphores().notify_all());
+    let mut in_use = client.queues.notify_all();
+    in_use.extend(client.semaphores.notify_all());
     let is_over = || {
         // The last one only, which is most often in use: a call for each guard that is dropped
         // does not look at all guards.
@@ -71,14 +71,14 @@ pub(crate) fn shut_down(
     held.sort_unstable();
     held.dedup();
     let unsettled = engine.settle(until.since(engine.now()));
-    client.report().deliver_queued();
+    client.report.deliver_queued();
     if is_over && unsettled.is_empty() {
         return Ok(ShutdownOutcome::Complete);
     }
     Ok(ShutdownOutcome::Incomplete {
         held,
         calls,
-        unreleased: client.node_faults(&unsettled),
+        unreleased: client.settings.names.faults(&unsettled),
     })
 }
 

@@ -80,6 +80,7 @@ use api::watchdog::Watchdog;
 use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
 use engine::local_queue::{HoldId, LocalLock};
 use engine::watchdog_thread::WatchedLock;
+use events::names::Names;
 use events::report::Reporter;
 use events::spans::HoldSpan;
 use os::fork::ForkEpoch;
@@ -146,9 +147,8 @@ impl Scene {
         time::begin();
         let network = Network::new();
         let settings = Settings {
-            nodes: (0..NODES).map(|node| node.to_string()).collect(),
+            names: Arc::new(Names::new(&[0; NODES].map(|node| node.to_string()), "")),
             durable: Vec::new(),
-            prefix: String::new(),
             node_timeout: NODE_TIMEOUT,
             drift_factor: 0.01,
             backoff: Backoff::new(Duration::from_millis(1), Duration::from_millis(2)),
@@ -161,7 +161,7 @@ impl Scene {
         let client = Client::new(
             Engine::new(&network),
             settings,
-            Reporter::new(Vec::new(), None, &[], ""),
+            Reporter::new(Vec::new(), None, &Arc::default()),
             ForkEpoch::current().unwrap(),
         );
         let is_over = AtomicBool::new(false);
@@ -214,7 +214,7 @@ impl Scene {
                 .as_ref()
                 .map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
             let watched = client
-                .watchdog_thread()
+                .watchdog_thread
                 .watch(&local, &claim, lease, extension, true);
             stage.network.listen(&name, watched.lost());
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));

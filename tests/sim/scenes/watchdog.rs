@@ -303,7 +303,7 @@ fn a_lock_that_is_lost_or_not_extended_is_not_shared_with_a_watchdog() {
         let ttl = client.checked_ttl(secs(20)).unwrap();
         let redlock = Redlock::new(client);
         let is_shared = |guard: &MutexGuard| {
-            let held = guard.held().lock();
+            let held = guard.held.lock();
             held.is_extended_for(&Watchdog::new(), ttl)
         };
         let guard = watched(&redlock);

@@ -23,7 +23,7 @@ impl<'a> Attempts<'a, '_> {
             return None;
         }
         let clock = clock::since_epoch();
-        let now = self.call.lock.client.engine().now();
+        let now = self.call.lock.client.engine.now();
         let clock = u64::try_from(clock.as_micros()).unwrap_or(u64::MAX);
         let is_asked_on = self.search.is_asked_on;
         let request = self.machine.queue().map(|queue| {
@@ -56,15 +56,13 @@ impl<'a> Attempts<'a, '_> {
             // It waits, and without messages. A writer would have others in front of it for ever. A
             // reader, which other readers let in past a writer that waits, lets that one have its
             // turn first.
-            Some(_)
-                if self.call.lock.kind.access().is_some() && !client.engine().has_messages() =>
-            {
-                let patience = self.call.started.after(client.settings().place_lease);
+            Some(_) if self.call.lock.kind.access().is_some() && !client.engine.has_messages() => {
+                let patience = self.call.started.after(client.settings.place_lease);
                 self.call.lock.kind.access() == Some(Access::Read) && self.now.steady < patience
             }
             // The turn of this program ended with the release that woke another one.
             _ if client
-                .engine()
+                .engine
                 .woke_another(self.call.awaited_keys(None))
                 .is_some() =>
             {
@@ -84,7 +82,7 @@ impl<'a> Attempts<'a, '_> {
             self.call
                 .lock
                 .client
-                .engine()
+                .engine
                 .store(key, kind, queue.entry(), ticket, nodes);
         }
     }
@@ -100,16 +98,16 @@ impl<'a> Attempts<'a, '_> {
     /// Creates an entry for the call.
     pub(super) fn enqueue(&mut self) {
         let setup = self.setup();
-        let now = self.call.lock.client.engine().now();
+        let now = self.call.lock.client.engine.now();
         let entry = self.seat().entry();
         self.machine.enter(QueuedCall::new(setup, entry, now), now);
     }
 
     /// What stays the same for all calls of the client.
     pub(in crate::api::lock) fn setup(&self) -> Setup {
-        let settings = self.call.lock.client.settings();
+        let settings = &self.call.lock.client.settings;
         Setup {
-            nodes: settings.nodes.len(),
+            nodes: settings.names.nodes.len(),
             place_lease: settings.place_lease,
         }
     }
@@ -121,7 +119,7 @@ impl<'a> Attempts<'a, '_> {
         let wait = self.wait;
         let ticket = &self.ticket;
         let waiter = self.waiter.get_or_insert_with(|| {
-            let seat = client.engine().sit(key, kind, random());
+            let seat = client.engine.sit(key, kind, random());
             if let Some(ticket) = ticket {
                 ticket.notify_by_interrupt(seat.interrupt());
             }
@@ -197,7 +195,7 @@ impl<'a> Attempts<'a, '_> {
             return Err(self.call.lock.client.not_told(self.call.name(), nodes));
         }
         let wakening = waiter.wait(until);
-        let now = self.call.lock.client.engine().now();
+        let now = self.call.lock.client.engine.now();
         let Some(wakening) = wakening else {
             self.machine.cancelled();
             return Ok(true);
@@ -263,7 +261,7 @@ impl<'a> Attempts<'a, '_> {
             self.wait,
             self.account,
         )?;
-        self.now = self.call.lock.client.engine().readings();
+        self.now = self.call.lock.client.engine.readings();
         match queued {
             Queued::Head => self.machine.retry_now(self.now.steady),
             Queued::OutOfTime(None) => return Ok(false),
