@@ -143,7 +143,7 @@ impl DetachedLease {
         let mut locks = lock
             .permits
             .as_ref()
-            .map_or(std::slice::from_ref(&lock.local), |permits| permits.locks())
+            .map_or(std::slice::from_ref(&lock.local), |permits| &permits.locks)
             .iter();
         locks.find(|local| is_alike && local.key() == self.key())
     }

@@ -71,7 +71,7 @@ impl<'m> LockCall<'m> {
     pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
         let keys = self.key().each();
         match (&self.lock.permits, index) {
-            (Some(permits), _) => permits.keys(),
+            (Some(permits), _) => &permits.keys,
             (None, Some(index)) => slice::from_ref(&keys[index]),
             (None, None) => keys,
         }
@@ -102,8 +102,9 @@ impl<'m> LockCall<'m> {
         now: LeaseTime,
     ) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
         match &self.lock.permits {
-            Some(permits) => LocalLock::held_by_this_thread_until(permits.locks(), now)
-                .map(|until| (None, until)),
+            Some(permits) => {
+                LocalLock::held_by_this_thread_until(&permits.locks, now).map(|until| (None, until))
+            }
             None => {
                 let mut queues = self.key().each().iter().zip(self.local.queues());
                 queues.find_map(|(key, queue)| {

@@ -165,7 +165,7 @@ impl Lock {
 
     /// How many permits a semaphore has, as the program has given it.
     pub(super) fn permits(&self) -> usize {
-        self.permits.as_ref().map_or(0, PermitSlots::count)
+        self.permits.as_ref().map_or(0, |permits| permits.count)
     }
 
     /// Whether it is of several names.
@@ -197,13 +197,13 @@ impl Lock {
         let unusable = self
             .permits
             .as_ref()
-            .filter(|permits| !permits.are_usable());
+            .filter(|permits| !(1..=MOST_PERMITS).contains(&permits.count));
         let refusal = if let Some(refusal) = &self.refusal {
             refusal.as_ref().to_owned()
         } else if let Some(permits) = unusable {
             format!(
                 "a semaphore of {} permits; it must have 1 to {MOST_PERMITS}",
-                permits.count()
+                permits.count
             )
         } else if self.is_fair && !self.client.engine.has_messages() {
             "a fair lock needs release notifications, which this client does without: remove \

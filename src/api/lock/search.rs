@@ -108,40 +108,32 @@ impl<'a> Attempts<'a, '_> {
             .queue()
             .and_then(|queue| queue.take_slot())
             .map(usize::from);
-        let is_open = |&slot: &usize| {
-            permits
-                .slots()
-                .is_open(permits.locks(), slot, self.now.lease)
-        };
+        let is_open = |&slot: &usize| permits.slots.is_open(&permits.locks, slot, self.now.lease);
         named
-            .filter(|&slot| slot < permits.keys().len())
+            .filter(|&slot| slot < permits.keys.len())
             .filter(is_open)
             .or_else(|| match self.machine.queue() {
                 Some(_) => self.search.free.take(),
-                None => permits.slots().last_released(permits.locks()),
+                None => permits.slots.last_released(&permits.locks),
             })
     }
 
     fn any_slot(&self, permits: &PermitSlots) -> Option<usize> {
-        let start = random() as usize % permits.keys().len();
+        let start = random() as usize % permits.keys.len();
         permits
-            .slots()
-            .open_slot(permits.locks(), start, self.now.lease)
+            .slots
+            .open_slot(&permits.locks, start, self.now.lease)
     }
 
     /// The slot that is free on most nodes, by what they replied.
     fn free_slot(&self, permits: &PermitSlots, round: &QueueRound) -> Option<usize> {
         let setup = self.setup();
-        let start = random() as usize % permits.keys().len();
-        let is_open = |slot| {
-            permits
-                .slots()
-                .is_open(permits.locks(), slot, self.now.lease)
-        };
+        let start = random() as usize % permits.keys.len();
+        let is_open = |slot| permits.slots.is_open(&permits.locks, slot, self.now.lease);
         round.free_slot(
             &setup,
             setup.nodes - round.replies().len(),
-            permits.keys().len(),
+            permits.keys.len(),
             start,
             is_open,
         )
@@ -151,19 +143,18 @@ impl<'a> Attempts<'a, '_> {
     /// another one succeeds.
     fn report_endless(&self, permits: &PermitSlots, result: &RoundResult) {
         let Some(round) = &result.queue else { return };
-        let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys().len());
+        let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys.len());
         let slots = found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>();
         let engine = &self.call.lock.client.engine;
-        let reported =
-            permits
-                .slots()
-                .record_endless(&slots, self.now.steady, engine.node_timeout());
+        let reported = permits
+            .slots
+            .record_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
             self.call
                 .lock
                 .client
                 .report
-                .key_without_expiry(&permits.keys()[slot], nodes);
+                .key_without_expiry(&permits.keys[slot], nodes);
         }
     }
 
@@ -174,14 +165,14 @@ impl<'a> Attempts<'a, '_> {
         permits: &'a PermitSlots,
         slot: usize,
     ) -> Result<Option<(AttemptRecord, RoundResult)>> {
-        let Some(taken) = permits.slots().take(permits.locks(), slot, self.now.lease) else {
+        let Some(taken) = permits.slots.take(&permits.locks, slot, self.now.lease) else {
             return Ok(None);
         };
         self.search.taken = Some(taken);
         if let (Some(ticket), None) = (&self.ticket, self.machine.queue()) {
             ticket.set_away(true);
         }
-        self.call.local = &permits.locks()[slot];
+        self.call.local = &permits.locks[slot];
         self.ask().map(Some)
     }
 

@@ -13,11 +13,11 @@ pub(super) const MOST_PERMITS: usize = 256;
 /// The keys of a semaphore's slots, and what this client knows of them.
 #[derive(Clone)]
 pub(super) struct PermitSlots {
-    slots: Arc<Slots>,
-    keys: Arc<[Arc<str>]>,
-    locks: Arc<[LocalLock]>,
+    pub(super) slots: Arc<Slots>,
+    pub(super) keys: Arc<[Arc<str>]>,
+    pub(super) locks: Arc<[LocalLock]>,
     /// How many there are to be; it may be unusable.
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl PermitSlots {
@@ -38,31 +38,10 @@ impl PermitSlots {
         }
     }
 
-    pub(super) fn slots(&self) -> &Arc<Slots> {
-        &self.slots
-    }
-
-    pub(super) fn keys(&self) -> &[Arc<str>] {
-        &self.keys
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    pub(super) fn are_usable(&self) -> bool {
-        (1..=MOST_PERMITS).contains(&self.count)
-    }
-
     /// Joins the queue of the threads that want a permit.
     pub(super) fn join(&self, now: Readings) -> (QueueTicket<'_>, QueuePosition) {
         let (ticket, position) = self.slots.join(now);
         (ticket, self.position(position, now.lease))
-    }
-
-    /// The locks of the slots.
-    pub(super) fn locks(&self) -> &[LocalLock] {
-        &self.locks
     }
 
     /// Whether a slot was released here: it is tried first.
