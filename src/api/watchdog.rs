@@ -78,18 +78,17 @@ impl Watchdog {
                 "a watchdog's period must be more than zero",
             ));
         }
-        if self
-            .margin
-            .is_some_and(|margin| margin >= ttl.validity() / 2)
-        {
-            let message = format!(
-                "a watchdog's margin of {} is not less than half of the validity of a lock of {}",
-                Human(self.margin.unwrap_or_default()),
-                Human(ttl.duration())
-            );
-            return Err(Error::new(ErrorKind::Config, message));
+        match self.margin {
+            Some(margin) if margin >= ttl.validity() / 2 => {
+                let message = format!(
+                    "a watchdog's margin of {} is not less than half of the validity of a lock of {}",
+                    Human(margin),
+                    Human(ttl.duration())
+                );
+                Err(Error::new(ErrorKind::Config, message))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// How the watchdog's thread extends a lock that was taken at `start`.
@@ -102,7 +101,11 @@ impl Watchdog {
         AutomaticExtension {
             ttl,
             hold,
-            config: self.config(ttl, start),
+            config: RenewalConfig {
+                period: self.period.unwrap_or(RenewalConfig::of(ttl).period),
+                max_extensions: self.max_extensions,
+                until: self.max_duration.map(|time| start.after(time)),
+            },
             margin: self.margin_for(ttl),
         }
     }
@@ -111,17 +114,6 @@ impl Watchdog {
     pub(crate) fn margin_for(&self, ttl: Ttl) -> Duration {
         self.margin
             .unwrap_or_else(|| (ttl.validity() / MARGIN).min(LONGEST_MARGIN))
-    }
-
-    /// When a lock that was taken at `start` is to be extended.
-    fn config(&self, ttl: Ttl, start: LeaseTime) -> RenewalConfig {
-        let default = RenewalConfig::of(ttl);
-        RenewalConfig {
-            period: self.period.unwrap_or(default.period),
-            max_extensions: self.max_extensions,
-            until: self.max_duration.map(|time| start.after(time)),
-            ..default
-        }
     }
 }
 

@@ -91,9 +91,6 @@ pub struct RenewalConfig {
     /// Time from the start of a lease to its extension. A longer period than half of the validity
     /// counts as half of it.
     pub period: Duration,
-    /// The time that an answer takes at worst: no try is repeated so close to the end that it could
-    /// not be answered.
-    pub margin: Duration,
     /// How often it may be extended automatically; `None` is without limit.
     pub max_extensions: Option<u32>,
     /// No automatic extension begins then or later; `None` is without limit.
@@ -104,7 +101,6 @@ impl RenewalConfig {
     /// Never extended: the schedule only reports the end.
     pub const REPORT_ONLY: RenewalConfig = RenewalConfig {
         period: Duration::MAX,
-        margin: Duration::ZERO,
         max_extensions: Some(0),
         until: None,
     };
@@ -114,7 +110,6 @@ impl RenewalConfig {
     pub fn of(ttl: Ttl) -> RenewalConfig {
         RenewalConfig {
             period: Duration::from_millis(ttl.millis()) / 3,
-            margin: Duration::ZERO,
             max_extensions: None,
             until: None,
         }
@@ -375,13 +370,11 @@ impl Renewals {
 
 impl ScheduledLease {
     fn may_be_tried(&self, at: LeaseTime) -> bool {
-        let RenewalConfig {
-            max_extensions,
-            until,
-            ..
-        } = self.config;
-        let is_allowed = max_extensions.is_none_or(|most| self.extensions < most)
-            && until.is_none_or(|until| at < until);
+        let config = self.config;
+        let is_allowed = config
+            .max_extensions
+            .is_none_or(|most| self.extensions < most)
+            && config.until.is_none_or(|until| at < until);
         is_allowed && !self.is_in_flight && self.validity.is_valid(at)
     }
 
@@ -393,18 +386,10 @@ impl ScheduledLease {
             .after(self.config.period.max(SHORTEST_DELAY).min(longest))
     }
 
-    /// When to try again after a try has failed. The last of all is as late as it can be of use.
+    /// When to try again after a try has failed.
     fn next_try(&self, now: LeaseTime) -> LeaseTime {
-        let left = self.validity.end().before(self.config.margin).since(now);
-        if left.is_zero() {
-            return LeaseTime::NEVER;
-        }
-        now.after(
-            (left / RETRIES_SPREAD)
-                .min(self.config.period)
-                .max(SHORTEST_DELAY)
-                .min(left),
-        )
+        let part = self.validity.remaining(now) / RETRIES_SPREAD;
+        now.after(part.min(self.config.period).max(SHORTEST_DELAY))
     }
 }
 

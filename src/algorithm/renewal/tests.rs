@@ -119,18 +119,6 @@ fn a_long_lease_is_tried_about_twenty_times_more() {
 }
 
 #[test]
-fn no_try_begins_within_the_margin_but_one_begins_right_before_it() {
-    let config = RenewalConfig {
-        margin: Duration::from_millis(100),
-        ..RenewalConfig::of(ttl(900))
-    };
-    let (mut renewals, id) = single(config);
-    let tries = failing(&mut renewals, id, at(898), Duration::ZERO);
-    assert_eq!((tries[0], tries[1], tries.last()), (300, 424, Some(&798)));
-    assert!(tries.iter().all(|&now| now <= 798), "{tries:?}");
-}
-
-#[test]
 fn a_success_after_failures_goes_back_to_the_period() {
     let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
@@ -349,7 +337,6 @@ fn odd_settings_do_no_harm() {
     for period in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
         let (renewals, _) = single(RenewalConfig {
             period,
-            margin: Duration::MAX,
             ..RenewalConfig::of(ttl(900))
         });
         assert!(

@@ -31,18 +31,19 @@ impl HeldLock {
         self.client.start_watchdog_thread()?;
         // An extension that another thread has begun ends first: it has the lease.
         let _in_use = self.enter()?;
+        Ok(self.watch_for(None))
+    }
+
+    fn watch_for(&self, extension: Option<AutomaticExtension>) -> &Arc<WatchedLock> {
         let watch = || {
-            self.client.watchdog_thread.watch(
-                &self.local,
-                &self.claim,
-                self.state.get().lease,
-                None,
-                true,
-            )
+            let lease = self.state.get().lease;
+            self.client
+                .watchdog_thread
+                .watch(&self.local, &self.claim, lease, extension, true)
         };
         let watched = self.watched.get_or_init(watch);
         self.end_span_on_loss();
-        Ok(watched)
+        watched
     }
 
     /// The acquisition has been reported to observers.
@@ -77,27 +78,11 @@ impl HeldLock {
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
         let now = self.client.engine.lease_now();
         let extension = watchdog.extension_of(ttl, now, self.hold_id());
-        let watched = self.watch_for(extension);
+        let watched = self
+            .watched
+            .get()
+            .unwrap_or_else(|| self.watch_for(Some(extension)));
         watched.is_extended() && self.client.watchdog_thread.allow(watched, extension)
-    }
-
-    fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
-        if let Some(watched) = self.watched.get() {
-            return watched;
-        }
-        let lease = self.state.get().lease;
-        let watch = || {
-            self.client.watchdog_thread.watch(
-                &self.local,
-                &self.claim,
-                lease,
-                Some(extension),
-                true,
-            )
-        };
-        let watched = self.watched.get_or_init(watch);
-        self.end_span_on_loss();
-        watched
     }
 
     /// To be called once, when the lock is watched.
