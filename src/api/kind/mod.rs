@@ -33,7 +33,7 @@
 
 pub(crate) mod sealed;
 
-use crate::algorithm::kind;
+use crate::algorithm::kind::Kind as LockKind;
 use crate::protocol::key_space;
 use crate::protocol::lock_key::LockKey;
 use sealed::Sealed;
@@ -54,10 +54,10 @@ pub enum Plain {}
 impl Kind for Plain {}
 
 impl Sealed for Plain {
-    fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
-        let is_plain = matches!(kind, kind::Kind::Plain | kind::Kind::Permit(_))
-            && matches!(key, LockKey::One(_));
-        is_plain.then_some(kind::Kind::Plain)
+    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
+        let is_plain =
+            matches!(kind, LockKind::Plain | LockKind::Permit(_)) && matches!(key, LockKey::One(_));
+        is_plain.then_some(LockKind::Plain)
     }
 }
 
@@ -68,16 +68,16 @@ pub struct Fenced<K = Plain>(PhantomData<K>);
 impl Kind for Fenced<Plain> {}
 
 impl Sealed for Fenced<Plain> {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        matches!(kind, kind::Kind::Fenced(_)).then_some(kind)
+    fn is(kind: LockKind) -> bool {
+        matches!(kind, LockKind::Fenced(_))
     }
 }
 
 impl Kind for Fenced<Write> {}
 
 impl Sealed for Fenced<Write> {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        matches!(kind, kind::Kind::Write(Some(_))).then_some(kind)
+    fn is(kind: LockKind) -> bool {
+        matches!(kind, LockKind::Write(Some(_)))
     }
 }
 
@@ -89,8 +89,8 @@ pub enum Read {}
 impl Kind for Read {}
 
 impl Sealed for Read {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        (kind == kind::Kind::Read).then_some(kind)
+    fn is(kind: LockKind) -> bool {
+        kind == LockKind::Read
     }
 }
 
@@ -151,8 +151,8 @@ pub enum Write {}
 impl Kind for Write {}
 
 impl Sealed for Write {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        (kind == kind::Kind::Write(None)).then_some(kind)
+    fn is(kind: LockKind) -> bool {
+        kind == LockKind::Write(None)
     }
 }
 
@@ -193,9 +193,9 @@ pub enum Set {}
 impl Kind for Set {}
 
 impl Sealed for Set {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
+    fn is(kind: LockKind) -> bool {
         // A set of one name is a plain lock.
-        (kind == kind::Kind::Plain).then_some(kind)
+        kind == LockKind::Plain
     }
 }
 
@@ -247,14 +247,14 @@ pub enum Slot {}
 impl Kind for Slot {}
 
 impl Sealed for Slot {
-    fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
+    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
         // A slot is the plain lock of its name. Without the semaphore, there are at least as many
         // permits.
         match kind {
-            kind::Kind::Permit(_) => Some(kind),
+            LockKind::Permit(_) => Some(kind),
             _ => Plain::kind_of(kind, key)
                 .and_then(|_| key_space::slot(key.title().as_bytes()))
-                .map(|slot| kind::Kind::Permit(slot.saturating_add(1))),
+                .map(|slot| LockKind::Permit(slot.saturating_add(1))),
         }
     }
 }
@@ -319,7 +319,7 @@ impl Kind for Reentrant<Fenced> {}
 impl<K: Sealed> Sealed for Reentrant<K> {
     const IS_REENTRANT: bool = true;
 
-    fn kind_of(kind: kind::Kind, key: &LockKey) -> Option<kind::Kind> {
+    fn kind_of(kind: LockKind, key: &LockKey) -> Option<LockKind> {
         K::kind_of(kind, key)
     }
 }
@@ -332,7 +332,7 @@ pub enum Any {}
 impl Kind for Any {}
 
 impl Sealed for Any {
-    fn kind_of(kind: kind::Kind, _: &LockKey) -> Option<kind::Kind> {
-        Some(kind)
+    fn is(_: LockKind) -> bool {
+        true
     }
 }

@@ -10,5 +10,12 @@ pub trait Sealed {
 
     /// What a lock of this kind and key, as the nodes hold it, is as one of these; none if it is
     /// another lock.
-    fn kind_of(kind: Kind, key: &LockKey) -> Option<Kind>;
+    fn kind_of(kind: Kind, _key: &LockKey) -> Option<Kind> {
+        Self::is(kind).then_some(kind)
+    }
+
+    /// Whether a lock that the nodes hold as this is one of these, whatever its key.
+    fn is(_kind: Kind) -> bool {
+        false
+    }
 }
