@@ -1,7 +1,7 @@
 //! Settings from variables of the environment, or of a file of the same form.
 //!
-//! One table names each variable, what its value may be, and the setting that it makes. An error
-//! names the variable and never the value, because a value may hold a password.
+//! One table names each variable and the setting that it makes. An error names the variable and
+//! never the value, because a value may hold a password.
 
 use super::{Builder, config};
 use crate::algorithm::lease::{Ttl, TtlError};
@@ -9,104 +9,128 @@ use crate::algorithm::quarantine::RestartPolicy;
 use crate::algorithm::time::{Human, parse_duration};
 use crate::events::error::{Error, Result};
 use crate::protocol::endpoint;
+use Setter::{Other, Time, Truth};
 use std::ffi::OsStr;
+use std::time::Duration;
 
-/// Makes a setting of a value; `None` if the value cannot be one.
-type Setter = fn(Builder, &str) -> Option<Builder>;
+/// What makes a setting of a value. A value that cannot be one is refused.
+enum Setter {
+    Time(fn(Builder, Duration) -> Builder),
+    Truth(fn(Builder, bool) -> Builder),
+    /// With what the value must be; none if it cannot be that.
+    Other(&'static str, fn(Builder, &str) -> Option<Builder>),
+}
 
-const DURATION: &str = "must be a duration, such as 250ms, 30s or 5m";
-const TRUTH: &str = "must be true or false";
+/// What a variable about TLS needs.
 #[cfg(not(feature = "tls"))]
-const NO_TLS: &str = "needs TLS, which this program was built without (feature tls)";
+const NO_TLS: Setter = Other(
+    "needs TLS, which this program was built without (feature tls)",
+    |_, _| None,
+);
 
-/// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an
-/// error in it names the node.
-const VARIABLES: &[(&str, &str, Setter)] = &[
+/// Each variable behind the prefix, and its setting. `NODES` is apart: an error in it names the
+/// node.
+const VARIABLES: &[(&str, Setter)] = &[
     #[cfg(not(feature = "tls"))]
-    ("CACERT", NO_TLS, |_, _| None),
+    ("CACERT", NO_TLS),
     #[cfg(not(feature = "tls"))]
-    ("CERT", NO_TLS, |_, _| None),
+    ("CERT", NO_TLS),
     #[cfg(not(feature = "tls"))]
-    ("KEY", NO_TLS, |_, _| None),
+    ("KEY", NO_TLS),
     #[cfg(feature = "tls")]
-    ("CACERT", "", |builder, value| {
-        Some(builder.change_tls(|tls| tls.roots_file(value)))
-    }),
+    (
+        "CACERT",
+        Other("", |builder, value| {
+            Some(builder.change_tls(|tls| tls.roots_file(value)))
+        }),
+    ),
     #[cfg(feature = "tls")]
-    ("CERT", "", |builder, value| {
-        Some(builder.change_tls(|tls| tls.certificate_file(value.into())))
-    }),
+    (
+        "CERT",
+        Other("", |builder, value| {
+            Some(builder.change_tls(|tls| tls.certificate_file(value.into())))
+        }),
+    ),
     (
         "DRIFT_FACTOR",
-        "must be a number, such as 0.01",
-        |builder, value| Some(builder.drift_factor(value.parse().ok()?)),
+        Other("must be a number, such as 0.01", |builder, value| {
+            Some(builder.drift_factor(value.parse().ok()?))
+        }),
     ),
-    ("DURABLE", TRUTH, |builder, value| {
-        Some(builder.durable(truth(value)?))
-    }),
-    ("FENCE_RETENTION", DURATION, |builder, value| {
-        Some(builder.fence_retention(parse_duration(value)?))
-    }),
+    ("DURABLE", Truth(Builder::durable)),
+    ("FENCE_RETENTION", Time(Builder::fence_retention)),
     #[cfg(feature = "tls")]
-    ("KEY", "", |builder, value| {
-        Some(builder.change_tls(|tls| tls.key_file(value.into())))
-    }),
+    (
+        "KEY",
+        Other("", |builder, value| {
+            Some(builder.change_tls(|tls| tls.key_file(value.into())))
+        }),
+    ),
     (
         "LABEL",
-        "must be 1 to 64 visible ASCII characters",
-        |builder, value| {
-            let builder = builder.label(value);
-            builder.checked_label().is_ok().then_some(builder)
-        },
+        Other(
+            "must be 1 to 64 visible ASCII characters",
+            |builder, value| {
+                let builder = builder.label(value);
+                builder.checked_label().is_ok().then_some(builder)
+            },
+        ),
     ),
-    ("MAX_TTL", DURATION, |builder, value| {
-        Some(builder.max_ttl(parse_duration(value)?))
-    }),
-    ("NODE_TIMEOUT", DURATION, |builder, value| {
-        Some(builder.node_timeout(parse_duration(value)?))
-    }),
-    ("PASSWORD_FILE", "", |builder, value| {
-        Some(builder.password_file(value))
-    }),
-    ("PLACE_LEASE", DURATION, |builder, value| {
-        Some(builder.place_lease(parse_duration(value)?))
-    }),
-    ("PREFIX", "", |builder, value| Some(builder.prefix(value))),
-    ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| {
-        Some(builder.release_notifications(truth(value)?))
-    }),
+    ("MAX_TTL", Time(Builder::max_ttl)),
+    ("NODE_TIMEOUT", Time(Builder::node_timeout)),
+    (
+        "PASSWORD_FILE",
+        Other("", |builder, value| Some(builder.password_file(value))),
+    ),
+    ("PLACE_LEASE", Time(Builder::place_lease)),
+    (
+        "PREFIX",
+        Other("", |builder, value| Some(builder.prefix(value))),
+    ),
+    (
+        "RELEASE_NOTIFICATIONS",
+        Truth(Builder::release_notifications),
+    ),
     (
         "RESTART_POLICY",
-        "must be observed, strict or off",
-        |builder, value| Some(builder.restart_policy(restart_policy(value)?)),
+        Other("must be observed, strict or off", |builder, value| {
+            let policy = match value {
+                "observed" => RestartPolicy::Observed,
+                "off" => RestartPolicy::Off,
+                "strict" => RestartPolicy::Strict,
+                _ => return None,
+            };
+            Some(builder.restart_policy(policy))
+        }),
     ),
     (
         "RETRY_DELAY",
-        "must be two durations, such as 2ms,250ms",
-        |builder, value| {
-            let (shortest, longest) = value.split_once(',')?;
-            Some(builder.retry_delay(
-                parse_duration(shortest.trim())?,
-                parse_duration(longest.trim())?,
-            ))
-        },
+        Other(
+            "must be two durations, such as 2ms,250ms",
+            |builder, value| {
+                let (shortest, longest) = value.split_once(',')?;
+                Some(builder.retry_delay(
+                    parse_duration(shortest.trim())?,
+                    parse_duration(longest.trim())?,
+                ))
+            },
+        ),
     ),
     (
         "SNI",
-        "is no setting any more: write ?server_name= in each URL",
-        |_, _| None,
+        Other(
+            "is no setting any more: write ?server_name= in each URL",
+            |_, _| None,
+        ),
     ),
     (
         "SPIN",
-        "must be a duration, such as 100us",
-        |builder, value| Some(builder.spin(parse_duration(value)?)),
+        Other("must be a duration, such as 100us", |builder, value| {
+            Some(builder.spin(parse_duration(value)?))
+        }),
     ),
-    ("TTL", DURATION, |builder, value| {
-        Some(builder.ttl(parse_duration(value)?))
-    }),
-    ("UNAVAILABLE_AFTER", DURATION, |builder, value| {
-        Some(builder.unavailable_after(parse_duration(value)?))
-    }),
+    ("TTL", Time(Builder::ttl)),
+    ("UNAVAILABLE_AFTER", Time(Builder::unavailable_after)),
 ];
 
 impl Builder {
@@ -189,7 +213,7 @@ impl Builder {
                 continue;
             };
             lacks_underscore |= name == "_NODES";
-            let setting = VARIABLES.iter().find(|(known, ..)| *known == name);
+            let setting = VARIABLES.iter().find(|(known, _)| *known == name);
             if (setting.is_none() && name != "NODES") || value.as_ref().is_empty() {
                 continue;
             }
@@ -199,9 +223,9 @@ impl Builder {
                 .to_str()
                 .ok_or_else(|| refused("is not UTF-8"))?;
             match setting {
-                Some((_, expected, set)) => {
+                Some((_, setter)) => {
                     builder = builder
-                        .with(*set, expected, value)
+                        .with(setter, value)
                         .map_err(|error| refused(&error.to_string()))?;
                     has_ttl |= name == "TTL";
                 }
@@ -239,16 +263,27 @@ impl Builder {
     pub(crate) fn set(self, name: &str, value: &str) -> Result<Builder> {
         let known = VARIABLES
             .iter()
-            .find(|(known, ..)| known.to_ascii_lowercase() == name);
-        let (_, expected, setter) =
+            .find(|(known, _)| known.to_ascii_lowercase() == name);
+        let (_, setter) =
             known.ok_or_else(|| config(format!("no setting has the name {name:?}")))?;
-        self.with(*setter, expected, value)
+        self.with(setter, value)
             .map_err(|error| config(format!("{name}: {error}")))
     }
 
     /// The builder with the setting that a value makes.
-    fn with(self, setter: Setter, expected: &'static str, value: &str) -> Result<Builder> {
-        let builder = setter(self, value).ok_or_else(|| config(expected))?;
+    fn with(self, setter: &Setter, value: &str) -> Result<Builder> {
+        let builder = match *setter {
+            Time(set) => {
+                let time = parse_duration(value)
+                    .ok_or_else(|| config("must be a duration, such as 250ms, 30s or 5m"))?;
+                set(self, time)
+            }
+            Truth(set) => {
+                let truth = value.parse().map_err(|_| config("must be true or false"))?;
+                set(self, truth)
+            }
+            Other(expected, set) => set(self, value).ok_or_else(|| config(expected))?,
+        };
         builder.check_each()?;
         Ok(builder)
     }
@@ -270,27 +305,9 @@ impl Builder {
     }
 }
 
-fn truth(text: &str) -> Option<bool> {
-    match text {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
-    }
-}
-
-fn restart_policy(text: &str) -> Option<RestartPolicy> {
-    match text {
-        "observed" => Some(RestartPolicy::Observed),
-        "off" => Some(RestartPolicy::Off),
-        "strict" => Some(RestartPolicy::Strict),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[cfg(feature = "tls")]
     #[test]
@@ -409,10 +426,13 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_variable_and_never_the_value() {
-        for (name, expected, _) in VARIABLES
-            .iter()
-            .filter(|(_, expected, _)| !expected.is_empty())
-        {
+        for (name, setter) in VARIABLES {
+            let expected = match setter {
+                Other("", _) => continue,
+                Other(expected, _) => expected,
+                Time(_) => "must be a duration, such as 250ms, 30s or 5m",
+                Truth(_) => "must be true or false",
+            };
             let message = refusal(&[
                 ("Q_NODES", "redis://a"),
                 (&format!("Q_{name}"), "hunter2 or so"),
