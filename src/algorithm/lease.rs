@@ -14,7 +14,6 @@
 use super::label::HolderLabel;
 use super::time::LeaseTime;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
@@ -61,11 +60,6 @@ impl Ttl {
     /// Milliseconds, as sent to the nodes.
     pub fn millis(self) -> u64 {
         self.millis
-    }
-
-    /// The same, as what is never zero: no time to live is shorter than a millisecond.
-    pub fn longest(self) -> NonZeroU64 {
-        NonZeroU64::new(self.millis).unwrap_or(NonZeroU64::MIN)
     }
 
     /// The time to live as it is sent.
@@ -270,10 +264,7 @@ mod tests {
         assert!(!lease.is_valid(end));
         assert_eq!(lease.remaining(end), Duration::ZERO);
         assert_eq!(lease.remaining(LeaseTime::NEVER), Duration::ZERO);
-        assert_eq!(
-            (ttl.longest().get(), ttl.duration().as_millis()),
-            (102, 102)
-        );
+        assert_eq!((ttl.millis(), ttl.duration().as_millis()), (102, 102));
         assert_eq!(ttl.lease_from(LeaseTime::NEVER).end(), LeaseTime::NEVER);
     }
 

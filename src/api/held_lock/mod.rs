@@ -22,7 +22,6 @@ use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::protocol::lock_key::LockKey;
 use occupancy::{InUse, Occupancy};
 use state::{HeldState, StateCell};
-use std::num::NonZeroU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -51,7 +50,13 @@ impl HeldLock {
         ttl: Ttl,
         span: HoldSpan,
     ) -> HeldLock {
-        let state = StateCell::new(HeldState::since_taken(lease, ttl, claim.reached));
+        let state = StateCell::new(HeldState {
+            lease,
+            lasts: Some(ttl),
+            longest: ttl,
+            reached: claim.reached,
+            kept_until: LeaseTime::ORIGIN,
+        });
         if claim.kind == Kind::Read {
             client.shutdown.begin_read();
         }
@@ -158,10 +163,10 @@ impl HeldLock {
         }
     }
 
-    /// The time to live that the lease was last set to by a call; zero when the lock was released
+    /// The time to live that the lease was last set to by a call; none when the lock was released
     /// or detached.
-    pub(crate) fn ttl(&self) -> Duration {
-        Duration::from_millis(self.state.get().lasts.map_or(0, NonZeroU64::get))
+    pub(crate) fn lasts(&self) -> Option<Ttl> {
+        self.state.get().lasts
     }
 
     /// Makes the lock last for at least `ttl` from now on. Other threads that do so wait meanwhile.
@@ -251,7 +256,7 @@ impl HeldLock {
         // A node may do it though its answer never comes, or go by an earlier one because this one
         // never reaches it.
         self.state
-            .change(|state| state.longest = state.longest.max(ttl.longest()));
+            .change(|state| state.longest = state.longest.max(ttl));
         let engine = &self.client.engine;
         let old = self.lease();
         let order = LeaseRequest {
@@ -302,7 +307,7 @@ impl HeldLock {
         }
         // A node may grant it though its answer never comes.
         self.state
-            .change(|state| state.longest = state.longest.max(ttl.longest()));
+            .change(|state| state.longest = state.longest.max(ttl));
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| {
             t0.after(timeout * (1 + u32::from(connects))).min(until)
@@ -351,16 +356,12 @@ impl HeldLock {
         self.claim.kind = Kind::Read;
         self.client.shutdown.begin_read();
         // A lease that was extended for longer is not cut short.
-        let longest = Duration::from_millis(self.state.get().longest.get());
-        let duration = if self.remaining() > ttl.validity() {
-            longest
+        let least = if self.remaining() > ttl.validity() {
+            self.state.get().longest
         } else {
-            ttl.duration()
+            ttl
         };
-        let outcome = self.extend_to(
-            self.client.checked_ttl(duration)?,
-            self.client.engine.lease_now(),
-        );
+        let outcome = self.extend_to(least, self.client.engine.lease_now());
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and
         // readers are told.
         let entry = self.claim.departure.take().map(|departure| departure.entry);
@@ -390,7 +391,7 @@ impl HeldLock {
     /// Relies on the lease of an extension that was begun at `start`. False when the loss of the
     /// lock has been signalled.
     fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
-        self.state.change(|state| state.lasts = Some(ttl.longest()));
+        self.state.change(|state| state.lasts = Some(ttl));
         match self.watched.get() {
             Some(watched) => self.client.watchdog_thread.extended(watched, start, ttl),
             None => {

@@ -3,7 +3,7 @@
 use super::HeldLock;
 use super::state::HeldState;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::lease::Validity;
+use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::api::lease::DetachedLease;
@@ -16,7 +16,7 @@ use crate::events::release::ReleaseOutcome;
 use crate::events::spans::HoldOutcome;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 impl HeldLock {
     /// Releases the lock, and waits for the outcome. `queued` is called when later requests go
@@ -79,7 +79,7 @@ impl HeldLock {
         self.leave_queue();
         self.span.end(HoldOutcome::Detached);
         client.report.detached(self.key().title());
-        let ttl_millis = self.state.get().lasts.map_or(0, NonZeroU64::get);
+        let ttl_millis = self.state.get().lasts.map_or(0, Ttl::millis);
         self.state.change(|state| state.lasts = None);
         Ok(DetachedLease::new(
             self.key().clone(),
@@ -159,7 +159,7 @@ impl HeldLock {
             ..self.claim.clone()
         };
         let scope = ReleaseScope::Everywhere { stands_for };
-        let key_lasts = Duration::from_millis(longest.get());
+        let key_lasts = longest.duration();
         Release {
             key: self.key().clone(),
             attempt,

@@ -4,7 +4,6 @@ use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::os::sync::{Mutex, lock};
-use std::num::NonZeroU64;
 
 /// How a lock is held.
 #[derive(Clone, Copy)]
@@ -12,28 +11,14 @@ pub(super) struct HeldState {
     /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's
     /// thread has it.
     pub(super) lease: Validity,
-    /// The longest that the lock can last from now on unless it is extended by hand, in
-    /// milliseconds. None when it has been released, or detached.
-    pub(super) lasts: Option<NonZeroU64>,
-    /// The longest time to live that any node may have been asked for, in milliseconds.
-    pub(super) longest: NonZeroU64,
+    /// The longest that the lock can last from now on unless it is extended by hand. None when it has been released, or detached.
+    pub(super) lasts: Option<Ttl>,
+    /// The longest time to live that any node may have been asked for.
+    pub(super) longest: Ttl,
     /// The nodes that may have the key.
     pub(super) reached: NodeSet,
     /// Until when the lock is kept, however early it is released.
     pub(super) kept_until: LeaseTime,
-}
-
-impl HeldState {
-    /// A lock that was taken, by this time to live.
-    pub(super) fn since_taken(lease: Validity, ttl: Ttl, reached: NodeSet) -> HeldState {
-        HeldState {
-            lease,
-            lasts: Some(ttl.longest()),
-            longest: ttl.longest(),
-            reached,
-            kept_until: LeaseTime::ORIGIN,
-        }
-    }
 }
 
 /// The state, with a mutex that is held for a moment only: nothing is sent and no callback runs
