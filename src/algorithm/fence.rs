@@ -99,7 +99,8 @@ impl FencingToken {
 
     /// The token that a node answers with these digits: a number from 1 on, written without leading
     /// zeros.
-    pub(crate) fn from_digits(digits: &[u8]) -> Option<FencingToken> {
+    #[doc(hidden)]
+    pub fn from_digits(digits: &[u8]) -> Option<FencingToken> {
         let is_canonical =
             matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
         let number = std::str::from_utf8(digits)

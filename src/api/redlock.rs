@@ -117,7 +117,7 @@ impl Redlock {
     pub fn attach<K: Kind>(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
         self.client.check_process()?;
         let lock = lease
-            .detached()
+            .detached
             .lock(&self.client, &self.reads, <K as Sealed>::IS_REENTRANT)?;
         Mutex::new(lock).attach(lease)
     }

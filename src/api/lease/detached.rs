@@ -17,23 +17,30 @@
 //!    never lasts longer than its whole time to live from when it is attached.
 //! 3. The owner token leaves it in its text alone.
 
-use super::text::{LATEST_END_MILLIS, LeaseContent, SecretText};
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::time::{Clock, LeaseTime};
 use crate::engine::calls::AttemptRecord;
-use crate::events::error::Result;
 use crate::os::clock::SystemClock;
 use crate::protocol::lock_key::LockKey;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// The last millisecond of the year 9999: an end that every system can represent.
+pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
+
 /// A lease without a guard.
+#[cfg_attr(test, derive(PartialEq))]
 pub(crate) struct DetachedLease {
-    content: LeaseContent,
+    pub(crate) key: LockKey,
+    pub(super) ttl_millis: u64,
+    /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
+    pub(super) end_millis: u64,
+    pub(crate) kind: Kind,
+    pub(crate) token: OwnerToken,
     /// Its end by the clock of this process, of which there is one, for as long as the lease has
     /// not left it.
-    end_here: Option<LeaseTime>,
+    pub(super) end_here: Option<LeaseTime>,
 }
 
 impl DetachedLease {
@@ -53,60 +60,24 @@ impl DetachedLease {
         let end_millis = u64::try_from(end)
             .unwrap_or(u64::MAX)
             .min(LATEST_END_MILLIS);
-        let content = LeaseContent {
+        DetachedLease {
             key,
             ttl_millis,
             end_millis,
             kind: claim.kind,
             token: claim.token.clone(),
-        };
-        DetachedLease {
-            content,
             end_here: Some(validity.end()),
         }
     }
 
-    /// Reads what [`into_text`](DetachedLease::into_text) has written.
-    pub(crate) fn from_text(text: &str) -> Result<DetachedLease> {
-        Ok(DetachedLease {
-            content: LeaseContent::from_text(text)?,
-            end_here: None,
-        })
-    }
-
-    pub(crate) fn into_text(self) -> SecretText {
-        self.content.to_text()
-    }
-
-    /// The key, or the keys of a set.
-    pub(crate) fn key(&self) -> &LockKey {
-        &self.content.key
-    }
-
-    /// What kind of lock it is of.
-    pub(crate) fn kind(&self) -> Kind {
-        self.content.kind
-    }
-
-    /// The same, as one of a lock of this kind.
-    pub(crate) fn of_kind(mut self, kind: Kind) -> DetachedLease {
-        self.content.kind = kind;
-        self
-    }
-
-    /// The token that the lock is held with.
-    pub(crate) fn token(&self) -> OwnerToken {
-        self.content.token.clone()
-    }
-
     /// How long the lock was last asked to last.
     pub(crate) fn ttl(&self) -> Duration {
-        Duration::from_millis(self.content.ttl_millis)
+        Duration::from_millis(self.ttl_millis)
     }
 
     /// When the lock ends by the wall clock.
     pub(crate) fn end(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.content.end_millis)
+        UNIX_EPOCH + Duration::from_millis(self.end_millis)
     }
 
     /// How long it can still be relied on.
@@ -134,7 +105,7 @@ impl DetachedLease {
 impl fmt::Debug for DetachedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
-            .field("key", self.content.key.title())
+            .field("key", self.key.title())
             .field("end", &self.end())
             .finish_non_exhaustive()
     }
@@ -195,7 +166,7 @@ mod tests {
 
     /// The same in another process.
     fn elsewhere(lease: DetachedLease) -> DetachedLease {
-        DetachedLease::from_text(lease.into_text().expose()).unwrap()
+        DetachedLease::from_text(lease.to_text().expose()).unwrap()
     }
 
     fn left(lease: &DetachedLease, now: LeaseTime, wall: SystemTime) -> Duration {
@@ -275,7 +246,7 @@ mod tests {
                 wall,
                 here(5_200),
             );
-            assert_eq!(lease.content.end_millis, millis);
+            assert_eq!(lease.end_millis, millis);
             assert!(left(&elsewhere(lease), here(5_200), wall) <= ttl().validity());
         }
     }
@@ -283,13 +254,13 @@ mod tests {
     #[test]
     fn what_is_shown_has_no_token() {
         let lease = lease();
-        let token = String::from_utf8(lease.token().digits().to_vec()).unwrap();
+        let token = String::from_utf8(lease.token.digits().to_vec()).unwrap();
         let shown = format!("{lease:?}");
         assert!(
             shown.starts_with("Lease { key: \"k\", end: SystemTime") && !shown.contains("0707"),
             "{shown}"
         );
-        assert!(lease.into_text().expose().ends_with(&token));
+        assert!(lease.to_text().expose().ends_with(&token));
     }
 
     #[test]
@@ -320,22 +291,10 @@ mod tests {
             .into_iter()
             .flat_map(|end| ends_here.iter().map(move |here| (end, here)))
         {
-            let LeaseContent {
-                key,
-                ttl_millis,
-                kind,
-                token,
-                ..
-            } = lease().content;
             let lease = DetachedLease {
-                content: LeaseContent {
-                    key,
-                    ttl_millis,
-                    end_millis,
-                    kind,
-                    token,
-                },
+                end_millis,
                 end_here,
+                ..lease()
             };
             for (wall_millis, now) in moments
                 .into_iter()

@@ -57,16 +57,16 @@ use std::time::{Duration, SystemTime};
 /// right after `attach` makes it certain: it asks the nodes, and counts from then.
 #[must_use = "dropping a lease releases nothing: the lock stays held until it expires"]
 pub struct Lease<K: Kind = Plain> {
-    detached: DetachedLease,
+    pub(crate) detached: DetachedLease,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind> Lease<K> {
     /// Fails if the lock is not of this kind.
     pub(crate) fn of(detached: DetachedLease) -> Result<Lease<K>> {
-        match K::kind_of(detached.kind(), detached.key()) {
+        match K::kind_of(detached.kind, &detached.key) {
             Some(kind) => Ok(Lease {
-                detached: detached.of_kind(kind),
+                detached: DetachedLease { kind, ..detached },
                 kind: PhantomData,
             }),
             None => Err(Error::new(
@@ -76,14 +76,10 @@ impl<K: Kind> Lease<K> {
         }
     }
 
-    pub(crate) fn detached(&self) -> &DetachedLease {
-        &self.detached
-    }
-
     /// The key on the nodes: the marker of its kind, the prefix of its client, and the name of the
     /// lock. For a set, the first of its [`keys`](Lease::keys).
     pub fn key(&self) -> &str {
-        &self.detached.key().each()[0]
+        &self.detached.key.each()[0]
     }
 
     /// How long the lock was last asked to last.
@@ -119,35 +115,35 @@ impl<K: Kind> Lease<K> {
     ///
     /// A process that has the text has the lock: see [`SecretText`].
     pub fn into_text(self) -> SecretText {
-        self.detached.into_text()
+        self.detached.to_text()
     }
 }
 
 impl Lease<Set> {
     /// The keys on the nodes, in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.detached.key().each().iter().map(|key| &**key)
+        self.detached.key.each().iter().map(|key| &**key)
     }
 }
 
 impl Lease<Fenced> {
     /// The number of the acquisition.
     pub fn fence(&self) -> FencingToken {
-        self.detached.kind().number()
+        self.detached.kind.number()
     }
 }
 
 impl Lease<Fenced<Write>> {
     /// The number of the writer.
     pub fn fence(&self) -> FencingToken {
-        self.detached.kind().number()
+        self.detached.kind.number()
     }
 }
 
 impl Lease<Any> {
     /// The number of the acquisition, if its kind has one.
     pub fn fence(&self) -> Option<FencingToken> {
-        self.detached.kind().fence()
+        self.detached.kind.fence()
     }
 }
 

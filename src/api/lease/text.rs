@@ -17,19 +17,18 @@
 //! that was cut short or put together wrongly is refused, not guessed at. The token is last,
 //! because its length is known: no beginning of a text is a text. What is refused is never quoted.
 
+use super::detached::{DetachedLease, LATEST_END_MILLIS};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::endpoint;
 use crate::protocol::kinds::LeaseForm;
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use std::fmt;
 
 /// What every version begins with. [`LeaseForm`] has the versions.
 const NAME: &str = "quorumlock-lease";
-/// The last millisecond of the year 9999: an end that every system can represent.
-pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
 /// A [`Lease`](crate::Lease) as text: **a secret**, because a process that reads it can extend and
 /// release the lock.
@@ -62,18 +61,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// What the text of a lease contains.
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct LeaseContent {
-    pub(super) key: LockKey,
-    pub(super) ttl_millis: u64,
-    /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
-    pub(super) end_millis: u64,
-    pub(super) kind: Kind,
-    pub(super) token: OwnerToken,
-}
-
-impl LeaseContent {
+impl DetachedLease {
     pub(super) fn to_text(&self) -> SecretText {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
@@ -105,7 +93,7 @@ impl LeaseContent {
 
     /// # Errors
     /// [`Config`](ErrorKind::Config), without a word of the text.
-    pub(super) fn from_text(text: &str) -> Result<LeaseContent> {
+    pub(super) fn from_text(text: &str) -> Result<DetachedLease> {
         let mut fields = text.split(':');
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
@@ -130,7 +118,7 @@ impl LeaseContent {
             return Err(refusal("more than the text of a lease"));
         }
         let damaged = |part| move || refusal(part);
-        Ok(LeaseContent {
+        Ok(DetachedLease {
             key: key_of(key, is_set).ok_or_else(damaged("a damaged text of a lease: its key"))?,
             ttl_millis: number(ttl)
                 .ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
@@ -140,16 +128,19 @@ impl LeaseContent {
             kind: match fence {
                 None => kind,
                 Some(fence) => kind.with_fence(
-                    token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?,
+                    FencingToken::from_digits(fence.as_bytes())
+                        .ok_or_else(damaged("a damaged text of a lease: its fence"))?,
                 ),
             },
             token: OwnerToken::from_digits(token.as_bytes())
                 .ok_or_else(damaged("a damaged text of a lease: its owner token"))?
                 .labelled(match label {
                     None => HolderLabel::NONE,
-                    Some(label) => label_of(label)
+                    Some(label) => decoded(label)
+                        .and_then(|label| HolderLabel::new(label.as_bytes()))
                         .ok_or_else(damaged("a damaged text of a lease: its label"))?,
                 }),
+            end_here: None,
         })
     }
 }
@@ -160,16 +151,10 @@ fn refusal(message: &'static str) -> Error {
 
 /// A number as it is written here: digits, the first of them no zero that could be left out.
 fn number(field: &str) -> Option<u64> {
-    let is_plain = field.bytes().all(|byte| byte.is_ascii_digit())
-        && (field == "0" || !field.starts_with('0'));
-    if is_plain { field.parse().ok() } else { None }
-}
-
-/// A fence as servers give them out.
-fn token_of(field: &str) -> Option<FencingToken> {
-    number(field)
-        .filter(|number| *number > 0)
-        .and_then(|number| FencingToken::try_from(number).ok())
+    field
+        .parse()
+        .ok()
+        .filter(|number: &u64| number.to_string() == field)
 }
 
 /// The key, or those of a set: sorted, each once, and more than one.
@@ -182,46 +167,20 @@ fn key_of(field: &str, is_set: bool) -> Option<LockKey> {
     (is_ordered && (2..=MOST_KEYS).contains(&keys.len())).then(|| LockKey::of("", keys))
 }
 
-fn label_of(field: &str) -> Option<HolderLabel> {
-    HolderLabel::new(decoded(field)?.as_bytes())
-}
-
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
-}
-
 fn encoded(key: &str) -> String {
-    const DECIMAL_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut encoded = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        if is_plain(byte) {
-            encoded.push(char::from(byte));
+    let encode = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            char::from(byte).to_string()
         } else {
-            let digits =
-                [byte >> 4, byte & 15].map(|half| char::from(DECIMAL_DIGITS[usize::from(half)]));
-            encoded.extend(['%', digits[0], digits[1]]);
+            format!("%{byte:02X}")
         }
-    }
-    encoded
+    };
+    key.bytes().map(encode).collect()
 }
 
 /// The key or label that is encoded so, if there is one.
 fn decoded(field: &str) -> Option<String> {
-    let mut key = Vec::with_capacity(field.len());
-    let mut bytes = field.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            key.push(byte);
-            continue;
-        }
-        let mut half = || {
-            char::from(bytes.next()?)
-                .to_digit(16)
-                .and_then(|value| u8::try_from(value).ok())
-        };
-        key.push(half()? << 4 | half()?);
-    }
-    let key = String::from_utf8(key).ok()?;
+    let key = endpoint::percent_decoded(field).ok()?;
     // What is encoded in any other way than ours was not written by us.
     (!key.is_empty() && encoded(&key) == field).then_some(key)
 }
@@ -229,6 +188,7 @@ fn decoded(field: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::kind::Kind;
 
     const TEXT: &str =
         "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
@@ -249,7 +209,7 @@ mod tests {
     );
 
     fn message(text: &str) -> String {
-        let error = LeaseContent::from_text(text).unwrap_err();
+        let error = DetachedLease::from_text(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(format!("{error:?}"), format!("Config: {error}"));
         error.to_string()
@@ -257,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_text_is_what_the_picture_shows() {
-        let content = LeaseContent::from_text(TEXT).unwrap();
+        let content = DetachedLease::from_text(TEXT).unwrap();
         assert_eq!(
             (
                 &**content.key.title(),
@@ -273,17 +233,17 @@ mod tests {
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
         assert_eq!(content.kind, Kind::Plain);
-        let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
+        let content = DetachedLease::from_text(FENCED_TEXT).unwrap();
         let fenced = Kind::Fenced(FencingToken::saturating(1_709_210_086_789_000));
         assert_eq!(
             (&**content.key.title(), content.kind),
             ("quorumlock-fence:orders/42", fenced)
         );
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
-        let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
+        let content = DetachedLease::from_text(LABELLED_TEXT).unwrap();
         assert_eq!(content.token.label().as_str(), Some("billing@host7/4711"));
         assert_eq!(content.to_text().expose(), LABELLED_TEXT);
-        let content = LeaseContent::from_text(SET_TEXT).unwrap();
+        let content = DetachedLease::from_text(SET_TEXT).unwrap();
         assert_eq!(
             content
                 .key
@@ -380,7 +340,7 @@ mod tests {
     fn no_beginning_of_a_text_is_a_text() {
         for text in [TEXT, FENCED_TEXT, LABELLED_TEXT, SET_TEXT] {
             assert!(
-                (0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err())
+                (0..text.len()).all(|length| DetachedLease::from_text(&text[..length]).is_err())
             );
         }
     }
@@ -414,12 +374,13 @@ mod tests {
                 let label = label.unwrap_or(HolderLabel::NONE);
                 let token =
                     OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
-                let content = LeaseContent {
+                let content = DetachedLease {
                     key: LockKey::One(key.as_str().into()),
                     ttl_millis,
                     end_millis,
                     kind,
                     token,
+                    end_here: None,
                 };
                 let text = content.to_text();
                 assert!(
@@ -427,7 +388,7 @@ mod tests {
                         .bytes()
                         .all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte))
                 );
-                assert_eq!(LeaseContent::from_text(text.expose()).unwrap(), content);
+                assert_eq!(DetachedLease::from_text(text.expose()).unwrap(), content);
             }
         }
     }
@@ -452,7 +413,7 @@ mod tests {
                     &whole[..at],
                     &whole[(at + length).min(whole.len())..]
                 );
-                if let Ok(content) = LeaseContent::from_text(&text) {
+                if let Ok(content) = DetachedLease::from_text(&text) {
                     assert_eq!(content.to_text().expose(), text);
                     read += 1;
                 }

@@ -29,9 +29,9 @@ impl DetachedLease {
         reads: &Arc<SharedLocks>,
         is_reentrant: bool,
     ) -> Result<Lock> {
-        let key = self.key();
+        let key = &self.key;
         let prefix = &client.settings.names.prefix;
-        let marker = kinds::keys(self.kind()).marker;
+        let marker = kinds::keys(self.kind).marker;
         let name = |key: &str| {
             key.strip_prefix(marker)?
                 .strip_prefix(&**prefix)
@@ -50,7 +50,7 @@ impl DetachedLease {
             .map(|key| name(key))
             .collect::<Option<_>>()
             .ok_or_else(of_another)?;
-        let lock = match (self.kind(), key) {
+        let lock = match (self.kind, key) {
             (Kind::Permit(permits), _) => {
                 let semaphore = key_space::semaphore_of_slot(&names[0]).ok_or_else(of_another)?;
                 Lock::semaphore(client, semaphore, permits.into())
@@ -59,7 +59,7 @@ impl DetachedLease {
             (kind, LockKey::Set(_)) => Lock::of(client, LockKey::of(prefix, names), kind),
             (kind, LockKey::One(_)) => Lock::of(client, key.clone(), kind),
         };
-        let reads = self.kind().access().map(|_| Arc::clone(reads));
+        let reads = self.kind.access().map(|_| Arc::clone(reads));
         Ok(Lock {
             is_reentrant,
             ttl: self.ttl(),
@@ -88,7 +88,7 @@ impl DetachedLease {
         let client = &lock.client;
         let own = lock.prepare()?;
         let Some(local) = self.local_of(lock) else {
-            let [lease, own] = [self.key(), lock.key()].map(|key| key.title());
+            let [lease, own] = [&self.key, lock.key()].map(|key| key.title());
             return Err(Error::new(
                 ErrorKind::Config,
                 format!("the lease of {lease:?} cannot be attached to {own:?}"),
@@ -98,15 +98,15 @@ impl DetachedLease {
         let now = client.engine.readings();
         let validity = self.validity(ttl, now.lease, SystemTime::now());
         if !validity.is_valid(now.lease) {
-            let message = format!("the lease of {:?} has ended", self.key().title());
+            let message = format!("the lease of {:?} has ended", self.key.title());
             return Err(Error::new(ErrorKind::LeaseLost, message));
         }
         let kind = if lock.permits.is_some() {
             lock.kind
         } else {
-            self.kind()
+            self.kind
         };
-        let claim = client.engine.adopt(self.token(), kind);
+        let claim = client.engine.adopt(self.token.clone(), kind);
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
         if lock.kind.access() != Some(Access::Read) {
@@ -138,13 +138,13 @@ impl DetachedLease {
 
     /// The lock that it is of, if that is this one or a slot of it.
     fn local_of<'l>(&self, lock: &'l Lock) -> Option<&'l LocalLock> {
-        let is_alike = self.kind().is_fenced() == lock.kind.is_fenced()
-            && self.kind().access() == lock.kind.access();
+        let is_alike = self.kind.is_fenced() == lock.kind.is_fenced()
+            && self.kind.access() == lock.kind.access();
         let mut locks = lock
             .permits
             .as_ref()
             .map_or(std::slice::from_ref(&lock.local), |permits| &permits.locks)
             .iter();
-        locks.find(|local| is_alike && local.key() == self.key())
+        locks.find(|local| is_alike && *local.key() == self.key)
     }
 }

@@ -274,7 +274,7 @@ impl<K: Kind> Mutex<K> {
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     /// Nothing is sent, the lease is used up, and the lock, if it was still held, expires.
     pub fn attach(&self, lease: Lease<K>) -> Result<MutexGuard<K>> {
-        lease.detached().attach_to(&self.lock).map(MutexGuard::of)
+        lease.detached.attach_to(&self.lock).map(MutexGuard::of)
     }
 }
 

@@ -426,7 +426,8 @@ fn parse_database(digits: &str) -> Result<u32, EndpointError> {
     }
 }
 
-fn percent_decoded(text: &str) -> Result<String, EndpointError> {
+/// The text in which each `%` and two hexadecimal digits stood for a byte.
+pub fn percent_decoded(text: &str) -> Result<String, EndpointError> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
