@@ -19,9 +19,10 @@ use crate::events::error::{Error, Result};
 use crate::events::event::LossReason;
 use crate::events::extension::ExtendOutcome;
 use crate::events::spans::{HoldOutcome, HoldSpan};
+use crate::os::sync::{Mutex, lock};
 use crate::protocol::lock_key::LockKey;
 use occupancy::{InUse, Occupancy};
-use state::{HeldState, StateCell};
+use state::HeldState;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub(crate) struct HeldLock {
     pub(crate) client: Client,
     local: LocalLock,
     claim: AttemptRecord,
-    state: StateCell,
+    state: Mutex<HeldState>,
     /// Which thread extends the lock.
     pub(crate) occupancy: Occupancy,
     watched: OnceLock<Arc<WatchedLock>>,
@@ -50,7 +51,7 @@ impl HeldLock {
         ttl: Ttl,
         span: HoldSpan,
     ) -> HeldLock {
-        let state = StateCell::new(HeldState {
+        let state = Mutex::new(HeldState {
             lease,
             lasts: Some(ttl),
             longest: ttl,
@@ -82,8 +83,8 @@ impl HeldLock {
 
     /// Keeps the lock until then, however early it is released.
     pub(crate) fn keep_until(&self, end: LeaseTime) {
-        self.state
-            .change(|state| state.kept_until = state.kept_until.max(end));
+        let mut state = lock(&self.state);
+        state.kept_until = state.kept_until.max(end);
     }
 
     pub(crate) fn key(&self) -> &LockKey {
@@ -166,7 +167,7 @@ impl HeldLock {
     /// The time to live that the lease was last set to by a call; none when the lock was released
     /// or detached.
     pub(crate) fn lasts(&self) -> Option<Ttl> {
-        self.state.get().lasts
+        lock(&self.state).lasts
     }
 
     /// Makes the lock last for at least `ttl` from now on. Other threads that do so wait meanwhile.
@@ -255,8 +256,7 @@ impl HeldLock {
         }
         // A node may do it though its answer never comes, or go by an earlier one because this one
         // never reaches it.
-        self.state
-            .change(|state| state.longest = state.longest.max(ttl));
+        self.may_last(ttl);
         let engine = &self.client.engine;
         let old = self.lease();
         let order = LeaseRequest {
@@ -272,8 +272,7 @@ impl HeldLock {
         let now = engine.lease_now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
-            self.state
-                .change(|state| state.reached = state.reached.union(repaired));
+            self.may_reach(repaired);
             return if self.rely_on(start, ttl) {
                 ExtendResult::Extended(repaired)
             } else {
@@ -306,8 +305,7 @@ impl HeldLock {
             return None;
         }
         // A node may grant it though its answer never comes.
-        self.state
-            .change(|state| state.longest = state.longest.max(ttl));
+        self.may_last(ttl);
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| {
             t0.after(timeout * (1 + u32::from(connects))).min(until)
@@ -323,8 +321,7 @@ impl HeldLock {
             in_turn,
         };
         let (record, result) = engine.acquire(request, None, deadline);
-        self.state
-            .change(|state| state.reached = state.reached.union(record.reached));
+        self.may_reach(record.reached);
         let Readings {
             steady: answered_at,
             lease: now,
@@ -348,8 +345,9 @@ impl HeldLock {
         } else {
             left.lease
         };
-        self.state
-            .change(|state| (state.lease, state.reached) = (lease, left.reached));
+        let mut state = lock(&self.state);
+        (state.lease, state.reached) = (lease, left.reached);
+        drop(state);
         if left.loss_reported {
             return Err(Error::lease_lost(self.name()));
         }
@@ -357,7 +355,7 @@ impl HeldLock {
         self.client.shutdown.begin_read();
         // A lease that was extended for longer is not cut short.
         let least = if self.remaining() > ttl.validity() {
-            self.state.get().longest
+            lock(&self.state).longest
         } else {
             ttl
         };
@@ -365,7 +363,7 @@ impl HeldLock {
         // Behind the extension, on each connection: the writer's entry goes, if it has one, and
         // readers are told.
         let entry = self.claim.departure.take().map(|departure| departure.entry);
-        let reached = self.state.get().reached;
+        let reached = lock(&self.state).reached;
         for entry in entry.map(Some).into_iter().chain([None]) {
             self.client
                 .engine
@@ -385,18 +383,29 @@ impl HeldLock {
     pub(crate) fn lease(&self) -> Validity {
         self.watched
             .get()
-            .map_or_else(|| self.state.get().lease, |watched| watched.lease())
+            .map_or_else(|| lock(&self.state).lease, |watched| watched.lease())
+    }
+
+    /// A node may let the key last for so long from now on.
+    fn may_last(&self, ttl: Ttl) {
+        let mut state = lock(&self.state);
+        state.longest = state.longest.max(ttl);
+    }
+
+    /// These nodes may have the key, too.
+    fn may_reach(&self, nodes: NodeSet) {
+        let mut state = lock(&self.state);
+        state.reached = state.reached.union(nodes);
     }
 
     /// Relies on the lease of an extension that was begun at `start`. False when the loss of the
     /// lock has been signalled.
     fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
-        self.state.change(|state| state.lasts = Some(ttl));
+        lock(&self.state).lasts = Some(ttl);
         match self.watched.get() {
             Some(watched) => self.client.watchdog_thread.extended(watched, start, ttl),
             None => {
-                self.state
-                    .change(|state| state.lease = ttl.lease_from(start));
+                lock(&self.state).lease = ttl.lease_from(start);
                 true
             }
         }
@@ -414,9 +423,7 @@ impl HeldLock {
             Some(_) => false,
             None => {
                 self.span.end(HoldOutcome::Lost);
-                self.state.change(|state| {
-                    std::mem::replace(&mut state.lease, Validity::LOST) != Validity::LOST
-                })
+                std::mem::replace(&mut lock(&self.state).lease, Validity::LOST) != Validity::LOST
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::events::event::LossReason;
 use crate::events::event_queue::ReleaseContext;
 use crate::events::release::ReleaseOutcome;
 use crate::events::spans::HoldOutcome;
+use crate::os::sync::lock;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -30,7 +31,7 @@ impl HeldLock {
         let release = self.release_at(now.lease, left.reached);
         let hold = self.hold_id();
         let count = client.engine.release(release, now.steady, || {
-            self.state.change(|state| state.lasts = None);
+            lock(&self.state).lasts = None;
             self.local.release(hold, now.steady);
             queued();
         });
@@ -69,7 +70,7 @@ impl HeldLock {
         let client = self.client.clone();
         let lease = match self.watched.get() {
             Some(watched) => client.watchdog_thread.unregister_and_wait(watched),
-            None => self.state.get().lease,
+            None => lock(&self.state).lease,
         };
         let wall = SystemTime::now();
         let now = client.engine.readings();
@@ -79,12 +80,11 @@ impl HeldLock {
         self.leave_queue();
         self.span.end(HoldOutcome::Detached);
         client.report.detached(self.key().title());
-        let ttl_millis = self.state.get().lasts.map_or(0, Ttl::millis);
-        self.state.change(|state| state.lasts = None);
+        let lasted = lock(&self.state).lasts.take();
         Ok(DetachedLease::new(
             self.key().clone(),
             &self.claim,
-            ttl_millis,
+            lasted.map_or(0, Ttl::millis),
             lease,
             wall,
             now.lease,
@@ -121,12 +121,12 @@ impl HeldLock {
                 .without_queued()
                 .lost(key.title(), LossReason::LeaseEnded, held);
         }
-        self.state.change(|state| state.lasts = None);
+        lock(&self.state).lasts = None;
     }
 
     /// Stops the watch, so that nothing more is sent for this lock, and returns what is held.
     pub(super) fn leave_watch(&self) -> Unregistered {
-        let HeldState { lease, reached, .. } = self.state.get();
+        let HeldState { lease, reached, .. } = *lock(&self.state);
         match self.watched.get() {
             Some(watched) => {
                 let left = self.client.watchdog_thread.unregister(watched);
@@ -149,7 +149,7 @@ impl HeldLock {
             kept_until,
             longest,
             ..
-        } = self.state.get();
+        } = *lock(&self.state);
         let left = kept_until.since(now);
         // A node counts whole milliseconds, from when it runs the command.
         let millis = left.as_nanos().div_ceil(1_000_000);
@@ -172,7 +172,7 @@ impl HeldLock {
     fn leave_queue(&self) {
         if let Some(departure) = self.claim.departure {
             let key = &self.key().each()[usize::from(departure.key)];
-            let reached = self.state.get().reached;
+            let reached = lock(&self.state).reached;
             self.client
                 .engine
                 .leave(key, self.claim.kind, Some(departure.entry), reached);
@@ -187,7 +187,7 @@ impl Drop for HeldLock {
             // perhaps waiting at it.
             return std::mem::forget(self.watched.take());
         }
-        if self.state.get().lasts.is_some() {
+        if lock(&self.state).lasts.is_some() {
             self.post_release();
             self.client.report.deliver_queued();
         }

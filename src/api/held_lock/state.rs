@@ -3,10 +3,9 @@
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
-use crate::os::sync::{Mutex, lock};
 
-/// How a lock is held.
-#[derive(Clone, Copy)]
+/// How a lock is held. Its mutex is held for a moment only: nothing is sent and no callback runs
+/// meanwhile.
 pub(super) struct HeldState {
     /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's
     /// thread has it.
@@ -19,22 +18,4 @@ pub(super) struct HeldState {
     pub(super) reached: NodeSet,
     /// Until when the lock is kept, however early it is released.
     pub(super) kept_until: LeaseTime,
-}
-
-/// The state, with a mutex that is held for a moment only: nothing is sent and no callback runs
-/// meanwhile.
-pub(super) struct StateCell(Mutex<HeldState>);
-
-impl StateCell {
-    pub(super) fn new(state: HeldState) -> StateCell {
-        StateCell(Mutex::new(state))
-    }
-
-    pub(super) fn get(&self) -> HeldState {
-        *lock(&self.0)
-    }
-
-    pub(super) fn change<R>(&self, change: impl FnOnce(&mut HeldState) -> R) -> R {
-        change(&mut lock(&self.0))
-    }
 }

@@ -6,6 +6,7 @@ use crate::api::watchdog::Watchdog;
 use crate::engine::watchdog_thread::watched::LossCallback;
 use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::os::sync::lock;
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ impl HeldLock {
 
     fn watch_for(&self, extension: Option<AutomaticExtension>) -> &Arc<WatchedLock> {
         let watch = || {
-            let lease = self.state.get().lease;
+            let lease = lock(&self.state).lease;
             self.client
                 .watchdog_thread
                 .watch(&self.local, &self.claim, lease, extension, true)
