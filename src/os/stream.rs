@@ -32,6 +32,13 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 /// Time between such questions; after three without an answer the connection is dead.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// No write raises SIGPIPE.
+#[cfg(not(any(windows, target_vendor = "apple")))]
+const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
+/// There is no such flag: an option of the socket does it.
+#[cfg(any(windows, target_vendor = "apple"))]
+const SEND_FLAGS: i32 = 0;
+
 /// A connection, perhaps still being made.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -102,14 +109,14 @@ impl Stream {
     /// Writes what the kernel takes.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.check_process()?;
-        uninterrupted(|| send(&self.socket, bytes))
+        uninterrupted(|| self.socket.send_with_flags(bytes, SEND_FLAGS))
     }
 
     /// Writes what the kernel takes of several pieces.
     #[cfg(feature = "tls")]
     pub(crate) fn write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.check_process()?;
-        uninterrupted(|| send_vectored(&self.socket, pieces))
+        uninterrupted(|| self.socket.send_vectored_with_flags(pieces, SEND_FLAGS))
     }
 
     /// What to poll.
@@ -175,36 +182,6 @@ fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usiz
             result => return result,
         }
     }
-}
-
-#[cfg(not(any(windows, target_vendor = "apple")))]
-fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
-    Ok(rustix::net::send(
-        socket,
-        bytes,
-        rustix::net::SendFlags::NOSIGNAL,
-    )?)
-}
-
-#[cfg(any(windows, target_vendor = "apple"))]
-fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
-    socket.send(bytes)
-}
-
-#[cfg(all(feature = "tls", not(any(windows, target_vendor = "apple"))))]
-fn send_vectored(socket: &Socket, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
-    use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-    Ok(sendmsg(
-        socket,
-        pieces,
-        &mut SendAncillaryBuffer::default(),
-        SendFlags::NOSIGNAL,
-    )?)
-}
-
-#[cfg(all(feature = "tls", any(windows, target_vendor = "apple")))]
-fn send_vectored(socket: &Socket, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
-    socket.send_vectored(pieces)
 }
 
 #[cfg(all(test, unix))]
