@@ -18,21 +18,15 @@ impl EarlyEnd {
     /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent
     /// faults.
     pub fn record_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
-        self.quorum_impossible_since = if is_quorum_impossible {
-            self.quorum_impossible_since.or(Some(t0))
-        } else {
-            None
-        };
+        let since = self.quorum_impossible_since.unwrap_or(t0);
+        self.quorum_impossible_since = is_quorum_impossible.then_some(since);
     }
 
     /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key
     /// that has no expiry on a majority.
     pub fn record_key(&mut self, is_endless: bool, now: Timestamp) {
-        self.endless_since = if is_endless {
-            self.endless_since.or(Some(now))
-        } else {
-            None
-        };
+        let since = self.endless_since.unwrap_or(now);
+        self.endless_since = is_endless.then_some(since);
     }
 
     /// Another wait for the same lock has found since then that no quorum is possible for permanent

@@ -32,16 +32,9 @@ pub struct Occupant {
 /// absent.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
-    found: Vec<(NodeId, Found)>,
+    /// With the end; never, if it has no expiry.
+    found: Vec<(NodeId, Occupant, Timestamp)>,
     waiting: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Found {
-    tag: HolderTag,
-    label: HolderLabel,
-    /// Never, if it has no expiry.
-    end: Timestamp,
 }
 
 /// What the answers come to.
@@ -73,10 +66,10 @@ pub struct Holding {
 impl Inspection {
     /// A node has this under the key at present. Only its first answer counts.
     pub fn record(&mut self, node: NodeId, occupant: Occupant, now: Timestamp) {
-        let Occupant { tag, label, left } = occupant;
-        if self.found.iter().all(|(other, _)| *other != node) {
+        if self.found.iter().all(|(other, ..)| *other != node) {
+            let left = occupant.left;
             let end = left.map_or(Timestamp::NEVER, |left| now.after(left));
-            self.found.push((node, Found { tag, label, end }));
+            self.found.push((node, occupant, end));
         }
     }
 
@@ -96,17 +89,17 @@ impl Inspection {
         let counted = || {
             self.found
                 .iter()
-                .filter(|(node, _)| tally.granted().contains(*node))
+                .filter(|(node, ..)| tally.granted().contains(*node))
         };
-        let having = |tag| counted().filter(move |(_, occupant)| occupant.tag == tag);
+        let having = |tag| counted().filter(move |(_, occupant, _)| occupant.tag == tag);
         let most = counted()
-            .map(|(_, occupant)| occupant)
+            .map(|(_, occupant, _)| occupant)
             .max_by_key(|occupant| having(occupant.tag).count());
         let count = most.map_or(0, |occupant| having(occupant.tag).count());
         let quorum = tally.quorum();
         if let Some(occupant) = most.filter(|_| count >= quorum) {
-            let ends = ascending(having(occupant.tag).map(|(_, occupant)| occupant.end));
-            let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
+            let ends = ascending(having(occupant.tag).map(|(.., end)| *end));
+            let nodes = having(occupant.tag).map(|(node, ..)| *node).collect();
             let label = occupant.label.clone();
             // The latest time at which a quorum has it.
             let end = ends[count - quorum];

@@ -162,10 +162,8 @@ impl OwnerToken {
 
     /// Its first eight bytes as a number: enough to tell apart what one process holds.
     pub fn beginning(&self) -> u64 {
-        self.entropy
-            .iter()
-            .take(8)
-            .fold(0, |number, &byte| number << 8 | u64::from(byte))
+        let first = self.entropy.first_chunk();
+        first.map_or(0, |first| u64::from_be_bytes(*first))
     }
 
     /// The token's digits.

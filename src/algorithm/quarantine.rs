@@ -181,8 +181,8 @@ impl Quarantine {
     /// The node has reported again what it is, on a connection on which it was met. Returns for how
     /// long it is in quarantine if that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
-        let is_durable = matches!(self.met, Met::Process(_, true));
-        let begins = self.policy != RestartPolicy::Off && !is_durable && self.was_replica(process);
+        let begins =
+            self.policy != RestartPolicy::Off && !self.is_durable() && self.was_replica(process);
         self.replication = process.replication;
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
@@ -222,10 +222,8 @@ impl Quarantine {
 
     /// Whether it was a replica since it was last seen as a master.
     fn was_replica(&self, process: &ServerProcess) -> bool {
-        match (&self.replication, process.replication) {
-            (Some(earlier), Some(now)) => now.show_a_promotion_since(earlier),
-            _ => false,
-        }
+        let names = self.replication.zip(process.replication);
+        names.is_some_and(|(earlier, now)| now.show_a_promotion_since(&earlier))
     }
 
     /// The node turns out to be a replica. What it reports when it is a master again is what its

@@ -323,7 +323,7 @@ impl Acquire {
     pub fn enqueued(&mut self, round: &QueueRound, is_free: bool, now: Timestamp, random: u64) {
         let Some(queue) = &mut self.queue else { return };
         // A call whose time is up before it asks for all keys has found this one held.
-        self.held |= round.replies().iter().any(|(_, reply)| !reply.is_free());
+        self.held |= round.replies.iter().any(|(_, reply)| !reply.is_free());
         let store = queue
             .lost(NodeSet::EMPTY, round, self.bounds.free_at, now)
             .store();
@@ -474,12 +474,10 @@ impl Acquire {
                     && queue.leaves().is_empty()
                     && lost != Verdict::Unavailable =>
             {
+                let due = queue.due().since(now);
                 match self.bounds.is_attentive {
-                    true => queue.due().since(now),
-                    false => queue
-                        .due()
-                        .since(now)
-                        .min(self.config.backoff.next_delay(random)),
+                    true => due,
+                    false => due.min(self.config.backoff.next_delay(random)),
                 }
             }
             // No message is to be expected.

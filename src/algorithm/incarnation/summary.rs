@@ -1,6 +1,6 @@
 //! What a node remembers of itself, for people.
 
-use super::{Look, Origin, Rules, Seen};
+use super::{Origin, Rules, Seen};
 use crate::algorithm::time::Human;
 use std::fmt;
 use std::time::Duration;
@@ -35,14 +35,11 @@ pub enum NodeNote {
 impl Rules {
     /// What was seen of a node, a while after that.
     pub fn summary(&self, seen: &Seen, passed: Duration) -> NodeNote {
-        match seen {
-            Seen::Silent => NodeNote::Unknown,
-            Seen::Untold => NodeNote::Withheld,
-            Seen::Look(look) => self.summary_of(look, passed),
-        }
-    }
-
-    fn summary_of(&self, look: &Look, passed: Duration) -> NodeNote {
+        let look = match seen {
+            Seen::Silent => return NodeNote::Unknown,
+            Seen::Untold => return NodeNote::Withheld,
+            Seen::Look(look) => look,
+        };
         let Some(note) = self.note(look) else {
             return NodeNote::Missing;
         };

@@ -335,18 +335,18 @@ impl QueuedCall {
         free_at: Timestamp,
         now: Timestamp,
     ) -> Aftermath {
-        if round.is_by_command() {
+        if round.is_by_command {
             // Another call was granted meanwhile. By the script, the nodes reply what the call is
             // to wait for.
             self.retry = Some(Duration::ZERO);
-            let undo = NodeSet::first(self.setup.nodes).without(round.without_queue());
+            let undo = NodeSet::first(self.setup.nodes).without(round.without_queue);
             return Aftermath::Waits {
                 undo,
                 store: NodeSet::EMPTY,
             };
         }
         let refused = round.nodes();
-        let answered = granted.union(refused).union(round.without_queue()).len();
+        let answered = granted.union(refused).union(round.without_queue).len();
         let was_challenge = self.challenged(self.asked).is_some();
         let quorum = self.setup.quorum();
         self.retry = match answered < quorum || granted.len() >= quorum || was_challenge {
@@ -383,7 +383,7 @@ impl QueuedCall {
         Aftermath::Waits {
             undo: NodeSet::first(self.setup.nodes)
                 .without(refused)
-                .without(round.without_queue()),
+                .without(round.without_queue),
             store: refused.without(round.exact()),
         }
     }
@@ -460,7 +460,7 @@ impl QueuedCall {
         let refused = round.nodes();
         self.heads.retain(|(node, _)| refused.contains(*node));
         self.is_passed_on = false;
-        for &(node, reply) in round.replies() {
+        for &(node, reply) in &round.replies {
             let at = self.heads.iter().position(|&(other, _)| other == node);
             let earlier = at.map(|at| self.heads.swap_remove(at).1);
             // A release tells the first entry, and the second one that it is that; those behind
@@ -484,7 +484,7 @@ impl QueuedCall {
             }
         }
         self.seen = round
-            .replies()
+            .replies
             .iter()
             .map(|&(node, reply)| (node, reply.rank, reply.holder))
             .collect();

@@ -62,6 +62,13 @@ pub enum Storage {
     Before,
 }
 
+impl Storage {
+    /// Whether the node has the entry.
+    pub fn is_stored(self) -> bool {
+        matches!(self, Storage::Before | Storage::Now)
+    }
+}
+
 /// The reply of a node that does not grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueReply {
@@ -116,9 +123,7 @@ impl Slots {
 
     /// Whether the slot is free.
     pub fn is_free(&self, slot: usize) -> bool {
-        self.free
-            .get(slot / 64)
-            .is_some_and(|word| word & 1 << (slot % 64) != 0)
+        contains(&self.free, slot)
     }
 
     /// How many are free.
@@ -128,10 +133,13 @@ impl Slots {
 
     /// Whether the slot is held without an end.
     pub fn is_endless(&self, slot: usize) -> bool {
-        self.endless
-            .get(slot / 64)
-            .is_some_and(|word| word & 1 << (slot % 64) != 0)
+        contains(&self.endless, slot)
     }
+}
+
+fn contains(slots: &[u64], slot: usize) -> bool {
+    let word = slots.get(slot / 64);
+    word.is_some_and(|word| word & 1 << (slot % 64) != 0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The replies of one round of a call that asks in its turn.
 
-use super::reply::{QueueReply, Storage};
+use super::reply::QueueReply;
 use super::setup::{Setup, latest_ticket};
 use crate::algorithm::node::{NodeId, NodeSet, ascending};
 use crate::algorithm::time::Timestamp;
@@ -13,11 +13,12 @@ pub struct QueueRound {
     own: Option<u64>,
     /// The greatest ticket that the client's clock explains.
     latest: u64,
-    replies: Vec<(NodeId, QueueReply)>,
+    /// The replies of the nodes that did not grant.
+    pub replies: Vec<(NodeId, QueueReply)>,
     /// The nodes that refused, and have no queue.
-    without_queue: NodeSet,
+    pub without_queue: NodeSet,
     /// Whether it asks without the script: no node replies about its queue.
-    is_by_command: bool,
+    pub is_by_command: bool,
 }
 
 impl QueueRound {
@@ -44,19 +45,9 @@ impl QueueRound {
         }
     }
 
-    /// Whether it asks without the script.
-    pub fn is_by_command(&self) -> bool {
-        self.is_by_command
-    }
-
     /// These nodes refused in all. If they have replied nothing about a queue, they have none.
     pub fn on_refusals(&mut self, refused: NodeSet) {
         self.without_queue = refused.without(self.nodes());
-    }
-
-    /// The nodes that refused, and have no queue.
-    pub fn without_queue(&self) -> NodeSet {
-        self.without_queue
     }
 
     /// The call's ticket from this round on: its own, or the greatest reply. One that neither the
@@ -79,25 +70,17 @@ impl QueueRound {
     /// The nodes that have stored exactly that.
     pub fn exact(&self) -> NodeSet {
         let ticket = self.ticket();
-        let is_stored =
-            |reply: &QueueReply| matches!(reply.storage, Storage::Before | Storage::Now);
-        let has_it =
-            |(_, reply): &&(NodeId, QueueReply)| reply.ticket == ticket && is_stored(reply);
-        self.replies
-            .iter()
-            .filter(has_it)
-            .map(|&(node, _)| node)
-            .collect()
-    }
-
-    /// The replies, and the nodes they came from.
-    pub fn replies(&self) -> &[(NodeId, QueueReply)] {
-        &self.replies
+        self.nodes_where(|reply| reply.ticket == ticket && reply.storage.is_stored())
     }
 
     /// The nodes that replied.
     pub fn nodes(&self) -> NodeSet {
-        self.replies.iter().map(|&(node, _)| node).collect()
+        self.nodes_where(|_| true)
+    }
+
+    fn nodes_where(&self, is_one: impl Fn(&QueueReply) -> bool) -> NodeSet {
+        let found = self.replies.iter().filter(|(_, reply)| is_one(reply));
+        found.map(|&(node, _)| node).collect()
     }
 
     /// How many entries are in front, on the node with the fewest.
@@ -128,24 +111,8 @@ impl QueueRound {
 
     /// The nodes that could not store the entry: they send no message.
     pub fn unstored(&self) -> NodeSet {
-        let is_unstored =
-            |reply: &QueueReply| matches!(reply.storage, Storage::Denied | Storage::NoMemory);
-        let unstored: NodeSet = self
-            .replies
-            .iter()
-            .filter(|(_, reply)| is_unstored(reply))
-            .map(|&(node, _)| node)
-            .collect();
-        unstored.union(self.without_queue)
-    }
-
-    /// The nodes that hold the lock without an end.
-    pub fn endless(&self) -> NodeSet {
-        self.replies
-            .iter()
-            .filter(|(_, reply)| reply.held.is_none())
-            .map(|&(node, _)| node)
-            .collect()
+        self.nodes_where(|reply| !reply.storage.is_stored())
+            .union(self.without_queue)
     }
 
     /// The open slot of `permits` that most nodes would grant the call, from `start` on: a quorum
@@ -161,9 +128,8 @@ impl QueueRound {
         // The other slots that are free are for the entries in front.
         let grants = |reply: &QueueReply| reply.slots.free() > reply.rank;
         let free = |slot: usize| {
-            let has =
-                |(_, reply): &&(NodeId, QueueReply)| grants(reply) && reply.slots.is_free(slot);
-            self.replies.iter().filter(has).count()
+            self.nodes_where(|reply| grants(reply) && reply.slots.is_free(slot))
+                .len()
         };
         let slots = (0..permits)
             .map(|slot| (start + slot) % permits)
@@ -179,14 +145,7 @@ impl QueueRound {
 
     /// The slots that a quorum of nodes holds without an end, with those nodes.
     pub fn endless_slots(&self, setup: &Setup, permits: usize) -> Vec<(usize, NodeSet)> {
-        let nodes = |slot| {
-            let has = |&&(_, reply): &&(NodeId, QueueReply)| reply.slots.is_endless(slot);
-            self.replies
-                .iter()
-                .filter(has)
-                .map(|&(node, _)| node)
-                .collect::<NodeSet>()
-        };
+        let nodes = |slot| self.nodes_where(|reply| reply.slots.is_endless(slot));
         (0..permits)
             .map(|slot| (slot, nodes(slot)))
             .filter(|(_, nodes)| nodes.len() >= setup.quorum())

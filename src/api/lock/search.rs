@@ -132,7 +132,7 @@ impl<'a> Attempts<'a, '_> {
         let is_open = |slot| permits.slots.is_open(&permits.locks, slot, self.now.lease);
         round.free_slot(
             &setup,
-            setup.nodes - round.replies().len(),
+            setup.nodes - round.replies.len(),
             permits.keys.len(),
             start,
             is_open,

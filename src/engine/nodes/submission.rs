@@ -178,7 +178,7 @@ mod tests {
                 ..TakeRequest::WITHOUT_ENTRY
             };
             let in_turn = InTurn { request, latest: 9 };
-            assert_eq!(in_turn.round().is_by_command(), by_command);
+            assert_eq!(in_turn.round().is_by_command, by_command);
         }
     }
 }

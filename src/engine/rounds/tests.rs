@@ -302,7 +302,7 @@ fn what_a_node_replied_about_the_queue_is_taken_once_and_before_its_vote() {
     refuse_in_turn(&mut rounds, ticket, 1);
     let queue = rounds.conclude(ticket).queue.unwrap();
     assert_eq!(
-        queue.replies(),
+        queue.replies,
         [
             (NodeId::new(0), queue_reply(5)),
             (NodeId::new(1), queue_reply(5))

@@ -150,7 +150,7 @@ impl<'a> Attempts<'a, '_> {
             return Ok(());
         };
         let held = round
-            .replies()
+            .replies
             .iter()
             .filter(|(_, reply)| !reply.is_free())
             .count();
