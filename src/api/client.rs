@@ -13,7 +13,7 @@ use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::local_queue::slots::Semaphores;
 use crate::engine::local_queue::{LocalLock, Queues, Unavailability};
 use crate::engine::watchdog_thread::WatchdogThread;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Error, ErrorKind, Result, config_error};
 use crate::events::names::Names;
 use crate::events::report::Reporter;
 use crate::fault::detail::Detail;
@@ -136,7 +136,7 @@ impl Client {
                     "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
                 }
             };
-            Error::new(ErrorKind::Config, format!("a time to live of {} {why}", Human(ttl)))
+            config_error(format!("a time to live of {} {why}", Human(ttl)))
         })
     }
 

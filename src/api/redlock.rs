@@ -56,7 +56,7 @@ impl Redlock {
             &self.client,
             name.as_ref(),
             algorithm::kind::Kind::Read,
-            Some(&self.reads),
+            &self.reads,
         ))
     }
 
@@ -68,7 +68,7 @@ impl Redlock {
             &self.client,
             name.as_ref(),
             algorithm::kind::Kind::Write(None),
-            Some(&self.reads),
+            &self.reads,
         ))
     }
 

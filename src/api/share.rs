@@ -4,7 +4,7 @@ use crate::api::lease::DetachedLease;
 use crate::api::shared_lock::SharedLock;
 use crate::api::shared_lock::losses::Registered;
 use crate::engine::watchdog_thread::watched::LossCallback;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Result, config_error};
 use crate::events::release::ReleaseOutcome;
 use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::os::fork::ForkEpoch;
@@ -57,8 +57,13 @@ impl Share {
     }
 
     fn losses(&self) -> &OwnLosses {
-        self.losses
-            .get_or_init(|| Box::new(OwnLosses::new(self.lock.held.client.created_in)))
+        self.losses.get_or_init(|| {
+            Box::new(OwnLosses {
+                callbacks: Mutex::default(),
+                channel: OnceLock::new(),
+                created_in: self.lock.held.client.created_in,
+            })
+        })
     }
 
     /// Ends this share, and releases the lock if it is the last.
@@ -86,7 +91,7 @@ impl Share {
         self.span.end_if_lost();
         let Some(lock) = Arc::into_inner(self.lock) else {
             let message = "other guards of this client share the lock: not detached";
-            return Err(Error::new(ErrorKind::Config, message));
+            return Err(config_error(message));
         };
         let lease = lock.held.detach()?;
         self.span.end(HoldOutcome::Detached);
@@ -110,14 +115,6 @@ struct OwnLosses {
 }
 
 impl OwnLosses {
-    fn new(created_in: ForkEpoch) -> OwnLosses {
-        OwnLosses {
-            callbacks: Mutex::default(),
-            channel: OnceLock::new(),
-            created_in,
-        }
-    }
-
     /// Calls back when this lock is lost, if the guard is still there.
     fn on_lost(&self, shared: &SharedLock, callback: LossCallback) -> Result<()> {
         shared.held.client.check_process()?;

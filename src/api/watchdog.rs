@@ -5,7 +5,7 @@ use crate::algorithm::renewal::RenewalConfig;
 use crate::algorithm::time::{Human, LeaseTime};
 use crate::engine::local_queue::HoldId;
 use crate::engine::watchdog_thread::AutomaticExtension;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Result, config_error};
 use std::time::Duration;
 
 /// How long before its end a lease is reported lost by default, as a part of its validity: a tenth,
@@ -73,10 +73,7 @@ impl Watchdog {
     /// Checks the settings for locks of this time to live.
     pub(crate) fn check(&self, ttl: Ttl) -> Result<()> {
         if self.period.is_some_and(|period| period.is_zero()) {
-            return Err(Error::new(
-                ErrorKind::Config,
-                "a watchdog's period must be more than zero",
-            ));
+            return Err(config_error("a watchdog's period must be more than zero"));
         }
         match self.margin {
             Some(margin) if margin >= ttl.validity() / 2 => {
@@ -85,7 +82,7 @@ impl Watchdog {
                     Human(margin),
                     Human(ttl.duration())
                 );
-                Err(Error::new(ErrorKind::Config, message))
+                Err(config_error(message))
             }
             _ => Ok(()),
         }

@@ -230,6 +230,11 @@ impl Error {
     }
 }
 
+/// The error of what cannot be used, or not so.
+pub(crate) fn config_error(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Config, message)
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;

@@ -339,8 +339,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a queue timeout that reports nothing",
         file: "api/lock/account.rs",
         edits: &[(
-            "            Ok(None) => None,\n",
-            "            Ok(None) if self.attempts == 0 => return,\n            Ok(None) => None,\n",
+            "        let error = result.as_ref().err();\n",
+            "        if self.attempts == 0 && matches!(result, Ok(None)) {\n            return;\n        }\n        let error = result.as_ref().err();\n",
         )],
     },
     Mutant {
@@ -363,8 +363,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a cancelled call that reports nothing",
         file: "api/lock/account.rs",
         edits: &[(
-            "            Err(error) => Some(error),\n",
-            "            Err(error) if error.kind() == ErrorKind::Cancelled => return,\n            Err(error) => Some(error),\n",
+            "        let error = result.as_ref().err();\n",
+            "        let error = result.as_ref().err();\n        if error.is_some_and(|error| error.kind() == ErrorKind::Cancelled) {\n            return;\n        }\n",
         )],
     },
     Mutant {

@@ -1,7 +1,7 @@
 //! The client of these settings, which are checked first.
 
+use super::Builder;
 use super::transports::{renewal, transports};
-use super::{Builder, config};
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::incarnation::{LONGEST_MAX_TTL, Rules};
 use crate::algorithm::label::HolderLabel;
@@ -12,7 +12,7 @@ use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::engine::credentials::Provider;
-use crate::events::error::{Error, Result};
+use crate::events::error::{Error, Result, config_error};
 use crate::events::names::Names;
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
@@ -117,7 +117,7 @@ impl Builder {
     fn check(&self) -> Result<()> {
         let [ttl, longest] = [self.default_ttl(), self.max_ttl].map(Human);
         if ttl.0 > longest.0 {
-            return Err(config(format!(
+            return Err(config_error(format!(
                 "ttl ({ttl}) is longer than max_ttl ({longest}): lower ttl, or raise max_ttl in every client of these \
                  nodes"
             )));
@@ -129,30 +129,32 @@ impl Builder {
     pub(super) fn check_each(&self) -> Result<()> {
         let millisecond = Duration::from_millis(1);
         if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
-            return Err(config("node_timeout must be at least 1 ms"));
+            return Err(config_error("node_timeout must be at least 1 ms"));
         }
         if !(0.0..1.0).contains(&self.drift_factor) {
-            return Err(config("drift_factor must be at least 0 and less than 1"));
+            return Err(config_error(
+                "drift_factor must be at least 0 and less than 1",
+            ));
         }
         if self.retry_min.is_zero()
             || self.retry_min > self.retry_max
             || self.retry_max > LONGEST_SETTING
         {
-            return Err(config(
+            return Err(config_error(
                 "retry_delay must be more than zero, and the longest no shorter than the shortest",
             ));
         }
         if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
-            return Err(config("max_ttl must be between 1 ms and 366 days"));
+            return Err(config_error("max_ttl must be between 1 ms and 366 days"));
         }
         if self.fence_retention > LONGEST_SETTING {
-            return Err(config("fence_retention must be at most 366 days"));
+            return Err(config_error("fence_retention must be at most 366 days"));
         }
         if !(millisecond..=LONGEST_PLACE).contains(&self.place_lease) {
-            return Err(config("place_lease must be between 1 ms and 1 h"));
+            return Err(config_error("place_lease must be between 1 ms and 1 h"));
         }
         if self.spin > LONGEST_SPIN {
-            return Err(config("spin must be at most 10 ms"));
+            return Err(config_error("spin must be at most 10 ms"));
         }
         Ok(())
     }
@@ -162,17 +164,17 @@ impl Builder {
             return Ok(HolderLabel::NONE);
         };
         HolderLabel::new(label.as_bytes())
-            .ok_or_else(|| config("label must be 1 to 64 visible ASCII characters"))
+            .ok_or_else(|| config_error("label must be 1 to 64 visible ASCII characters"))
     }
 
     /// What returns the credentials that URLs do not contain, if anything.
     pub(super) fn provider(&self, endpoints: &[Endpoint]) -> Result<Option<Provider>> {
         let lacks_password = |endpoint: &Endpoint| endpoint.user().is_some();
         match (&self.login, endpoints.iter().position(lacks_password)) {
-            (Some(login), _) => login.provider().map(Some).map_err(config),
+            (Some(login), _) => login.provider().map(Some).map_err(config_error),
             (None, Some(index)) => {
                 let error = EndpointError::NoPassword;
-                Err(config(format!("node {index}: {error}")))
+                Err(config_error(format!("node {index}: {error}")))
             }
             (None, None) => Ok(None),
         }
@@ -181,23 +183,25 @@ impl Builder {
     /// Where each node is, and how to log in there.
     pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
         if self.nodes.is_empty() {
-            return Err(config("no node: name at least one with Builder::node"));
+            return Err(config_error(
+                "no node: name at least one with Builder::node",
+            ));
         }
         if self.nodes.len() > MAX_NODES {
-            return Err(config(format!(
+            return Err(config_error(format!(
                 "{} nodes; the limit is {MAX_NODES}",
                 self.nodes.len()
             )));
         }
         let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
         for (index, url) in self.nodes.iter().enumerate() {
-            let endpoint =
-                Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
+            let endpoint = Endpoint::parse(url)
+                .map_err(|error| config_error(format!("node {index}: {error}")))?;
             if let Some(first) = endpoints
                 .iter()
                 .position(|other| other.address() == endpoint.address())
             {
-                return Err(config(format!(
+                return Err(config_error(format!(
                     "node {index} is node {first} again ({endpoint}): one server has one vote"
                 )));
             }

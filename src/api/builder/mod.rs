@@ -11,7 +11,7 @@ mod variables;
 use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::api::redlock::Redlock;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::Result;
 use crate::events::event::Event;
 use crate::events::metrics::counters::Counters;
 use crate::events::report::Observer;
@@ -553,10 +553,6 @@ impl std::fmt::Debug for Builder {
             .field("prefix", &self.prefix)
             .finish_non_exhaustive()
     }
-}
-
-fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::Config, message)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! A connection to one node that blocks, for what is no lock: `INFO`, `SCAN`, `TIME`.
 
+use super::Builder;
 use super::transports::transports;
-use super::{Builder, config};
 use crate::engine::credentials::{Provider, called};
 use crate::engine::node_connection::probe::Probe;
-use crate::events::error::{Error, ErrorKind, NodeFault, Result};
+use crate::events::error::{Error, ErrorKind, NodeFault, Result, config_error};
 use crate::fault::{Cause, Fault, Phase};
 use crate::os::blocking::BlockingStream;
 use crate::os::stream::{Stream, cause_of};
@@ -62,7 +62,7 @@ impl Builder {
         let provider = self.provider(&endpoints)?;
         let (Some(endpoint), Some(transport)) = (endpoints.get(index), transports.get(index))
         else {
-            return Err(config(format!("no node {index}")));
+            return Err(config_error(format!("no node {index}")));
         };
         let address = endpoint.to_string();
         let opened = || {

@@ -1,6 +1,7 @@
 //! Which settings are refused, and what is not shown of them.
 
 use super::*;
+use crate::events::error::ErrorKind;
 
 fn refusal(builder: Builder) -> String {
     let error = builder.build().unwrap_err();

@@ -15,7 +15,7 @@ pub(super) fn transports(
     builder: &Builder,
     endpoints: &[Endpoint],
 ) -> Result<Vec<TransportConfig>> {
-    targets(&builder.tls, endpoints).map_err(super::config)
+    targets(&builder.tls, endpoints).map_err(crate::events::error::config_error)
 }
 
 /// What returns the same when a file of certificates has changed; nothing where there is none.

@@ -3,11 +3,11 @@
 //! One table names each variable and the setting that it makes. An error names the variable and
 //! never the value, because a value may hold a password.
 
-use super::{Builder, config};
+use super::Builder;
 use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::algorithm::time::{Human, parse_duration};
-use crate::events::error::{Error, Result};
+use crate::events::error::{Error, Result, config_error};
 use crate::protocol::endpoint;
 use Setter::{Other, Time, Truth};
 use std::ffi::OsStr;
@@ -217,7 +217,7 @@ impl Builder {
             if (setting.is_none() && name != "NODES") || value.as_ref().is_empty() {
                 continue;
             }
-            let refused = |why: &str| config(format!("{prefix}{name}: {why}"));
+            let refused = |why: &str| config_error(format!("{prefix}{name}: {why}"));
             let value = value
                 .as_ref()
                 .to_str()
@@ -234,19 +234,19 @@ impl Builder {
         }
         #[cfg(feature = "tls")]
         if builder.tls.has_half_an_identity() {
-            return Err(config(format!(
+            return Err(config_error(format!(
                 "{prefix}CERT and {prefix}KEY are set together or not at all"
             )));
         }
         if has_ttl {
             builder.check_ttl(prefix)?;
         }
-        let refused = |error: Error| config(format!("{prefix}NODES: {error}"));
+        let refused = |error: Error| config_error(format!("{prefix}NODES: {error}"));
         let nodes = nodes.ok_or_else(|| match lacks_underscore {
-            true => config(format!(
+            true => config_error(format!(
                 "{prefix}NODES is not set, and {prefix}_NODES is: the prefix is \"{prefix}_\""
             )),
-            false => config(format!(
+            false => config_error(format!(
                 "{prefix}NODES is not set: it names the nodes by their URLs"
             )),
         })?;
@@ -265,9 +265,9 @@ impl Builder {
             .iter()
             .find(|(known, _)| known.to_ascii_lowercase() == name);
         let (_, setter) =
-            known.ok_or_else(|| config(format!("no setting has the name {name:?}")))?;
+            known.ok_or_else(|| config_error(format!("no setting has the name {name:?}")))?;
         self.with(setter, value)
-            .map_err(|error| config(format!("{name}: {error}")))
+            .map_err(|error| config_error(format!("{name}: {error}")))
     }
 
     /// The builder with the setting that a value makes.
@@ -275,14 +275,16 @@ impl Builder {
         let builder = match *setter {
             Time(set) => {
                 let time = parse_duration(value)
-                    .ok_or_else(|| config("must be a duration, such as 250ms, 30s or 5m"))?;
+                    .ok_or_else(|| config_error("must be a duration, such as 250ms, 30s or 5m"))?;
                 set(self, time)
             }
             Truth(set) => {
-                let truth = value.parse().map_err(|_| config("must be true or false"))?;
+                let truth = value
+                    .parse()
+                    .map_err(|_| config_error("must be true or false"))?;
                 set(self, truth)
             }
-            Other(expected, set) => set(self, value).ok_or_else(|| config(expected))?,
+            Other(expected, set) => set(self, value).ok_or_else(|| config_error(expected))?,
         };
         builder.check_each()?;
         Ok(builder)
@@ -301,7 +303,7 @@ impl Builder {
                 "is no longer than the allowance for clock drift".to_owned()
             }
         };
-        Err(config(format!("{prefix}TTL: {why}")))
+        Err(config_error(format!("{prefix}TTL: {why}")))
     }
 }
 

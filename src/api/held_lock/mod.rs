@@ -66,7 +66,7 @@ impl HeldLock {
             local,
             claim,
             state,
-            occupancy: Occupancy::new(),
+            occupancy: Occupancy::default(),
             watched: OnceLock::new(),
             span,
         }

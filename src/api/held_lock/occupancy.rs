@@ -12,13 +12,14 @@
 
 use crate::algorithm::time::Timestamp;
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Error, Result, config_error};
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::os::thread_number::ThreadNumber;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 /// Which thread uses the lock, if one does.
+#[derive(Default)]
 pub(crate) struct Occupancy {
     user: Mutex<Option<ThreadNumber>>,
     left: Condvar,
@@ -34,13 +35,6 @@ pub(crate) struct Free<'o> {
 pub(crate) struct InUse<'o>(&'o Occupancy);
 
 impl Occupancy {
-    pub(super) fn new() -> Occupancy {
-        Occupancy {
-            user: Mutex::new(None),
-            left: Condvar::new(),
-        }
-    }
-
     /// Waits until no other thread uses the lock, until then at most. Without `until`, the call
     /// does not wait.
     ///
@@ -102,8 +96,5 @@ impl Drop for InUse<'_> {
 }
 
 fn in_callback() -> Error {
-    Error::new(
-        ErrorKind::Config,
-        "a lock is used by a callback of its own extension".to_owned(),
-    )
+    config_error("a lock is used by a callback of its own extension".to_owned())
 }

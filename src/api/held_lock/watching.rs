@@ -5,7 +5,7 @@ use crate::algorithm::lease::Ttl;
 use crate::api::watchdog::Watchdog;
 use crate::engine::watchdog_thread::watched::LossCallback;
 use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Result, config_error};
 use crate::os::sync::lock;
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl HeldLock {
              takes it first",
             self.name()
         );
-        Err(Error::new(ErrorKind::Config, message))
+        Err(config_error(message))
     }
 
     /// Has the lock extended automatically for a thread that shares it from now on: for as long as

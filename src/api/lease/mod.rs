@@ -8,7 +8,7 @@ pub use text::SecretText;
 
 use crate::algorithm::fence::FencingToken;
 use crate::api::kind::{Any, Fenced, Kind, Plain, Set, Write};
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Error, Result, config_error};
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -69,10 +69,7 @@ impl<K: Kind> Lease<K> {
                 detached: DetachedLease { kind, ..detached },
                 kind: PhantomData,
             }),
-            None => Err(Error::new(
-                ErrorKind::Config,
-                "the lease of another kind of lock",
-            )),
+            None => Err(config_error("the lease of another kind of lock")),
         }
     }
 

@@ -21,7 +21,7 @@ use super::detached::{DetachedLease, LATEST_END_MILLIS};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Result, config_error};
 use crate::protocol::endpoint;
 use crate::protocol::kinds::LeaseForm;
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
@@ -96,7 +96,7 @@ impl DetachedLease {
     pub(super) fn from_text(text: &str) -> Result<DetachedLease> {
         let mut fields = text.split(':');
         if fields.next() != Some(NAME) {
-            return Err(refusal("not the text of a lease"));
+            return Err(config_error("not the text of a lease"));
         }
         let version = fields.next().unwrap_or_default();
         let LeaseForm {
@@ -104,8 +104,8 @@ impl DetachedLease {
             is_set,
             is_labelled,
         } = LeaseForm::of(version).ok_or_else(|| match number(version) {
-            Some(_) => refusal("the text of a lease, but in a version that is not known here"),
-            None => refusal("not the text of a lease"),
+            Some(_) => config_error("the text of a lease, but in a version that is not known here"),
+            None => config_error("not the text of a lease"),
         })?;
         let mut field = || fields.next().unwrap_or_default();
         let key = field();
@@ -115,9 +115,9 @@ impl DetachedLease {
         let label = is_labelled.then(&mut field);
         let token = field();
         if fields.next().is_some() {
-            return Err(refusal("more than the text of a lease"));
+            return Err(config_error("more than the text of a lease"));
         }
-        let damaged = |part| move || refusal(part);
+        let damaged = |part| move || config_error(part);
         Ok(DetachedLease {
             key: key_of(key, is_set).ok_or_else(damaged("a damaged text of a lease: its key"))?,
             ttl_millis: number(ttl)
@@ -143,10 +143,6 @@ impl DetachedLease {
             end_here: None,
         })
     }
-}
-
-fn refusal(message: &'static str) -> Error {
-    Error::new(ErrorKind::Config, message)
 }
 
 /// A number as it is written here: digits, the first of them no zero that could be left out.
@@ -189,6 +185,7 @@ fn decoded(field: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::algorithm::kind::Kind;
+    use crate::events::error::ErrorKind;
 
     const TEXT: &str =
         "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";

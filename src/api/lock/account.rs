@@ -71,33 +71,22 @@ impl<'m> CallAccount<'m> {
     /// was made, also if its lease ended meanwhile. `if_held`: the reason for a call that ends
     /// because the lock is held.
     pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
-        let error = match result {
-            _ if self.is_reported => return self.span.end(self.attempts, None),
-            Ok(Some(_)) => return self.span.end(self.attempts, None),
-            Ok(None) => None,
-            Err(error) => Some(error),
-        };
+        if self.is_reported || matches!(result, Ok(Some(_))) {
+            return self.span.end(self.attempts, None);
+        }
+        let error = result.as_ref().err();
         let reason = error.map_or(if_held, |error| self.reason(error));
         self.span.end(self.attempts, Some(reason));
-        let CallAccount {
-            client,
-            key,
-            called_at,
-            attempts,
-            faults,
-            has_waited,
-            ..
-        } = self;
-        let waited = || client.engine.now().since(called_at.steady);
+        let waited = || self.client.engine.now().since(self.called_at.steady);
         let causes = error.map_or(&[][..], Error::causes);
-        client.report.gave_up(
-            key,
+        self.client.report.gave_up(
+            self.key,
             waited,
             &FailedCall {
                 reason,
-                attempts,
-                has_waited,
-                faults: &faults,
+                attempts: self.attempts,
+                has_waited: self.has_waited,
+                faults: &self.faults,
                 causes,
             },
         );

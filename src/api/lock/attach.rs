@@ -13,7 +13,7 @@ use crate::api::owner;
 use crate::api::shared_lock::{SharedLock, SharedLocks};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::{HoldId, LocalLock};
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Error, ErrorKind, Result, config_error};
 use crate::events::spans::SpanLink;
 use crate::protocol::key_space;
 use crate::protocol::kinds;
@@ -42,7 +42,7 @@ impl DetachedLease {
                 "the lease of {:?} does not have the prefix of this client",
                 key.title()
             );
-            Error::new(ErrorKind::Config, message)
+            config_error(message)
         };
         let names: Vec<String> = key
             .each()
@@ -89,10 +89,9 @@ impl DetachedLease {
         let own = lock.prepare()?;
         let Some(local) = self.local_of(lock) else {
             let [lease, own] = [&self.key, lock.key()].map(|key| key.title());
-            return Err(Error::new(
-                ErrorKind::Config,
-                format!("the lease of {lease:?} cannot be attached to {own:?}"),
-            ));
+            return Err(config_error(format!(
+                "the lease of {lease:?} cannot be attached to {own:?}"
+            )));
         };
         let ttl = client.checked_ttl(self.ttl())?;
         let now = client.engine.readings();

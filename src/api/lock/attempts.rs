@@ -232,7 +232,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             kind,
             in_turn,
         };
-        let asked = engine.acquire(request, self.waiter.as_deref().map(Waiter::seat), deadline);
+        let seat = self.waiter.as_deref().map(|waiter| &waiter.seat);
+        let asked = engine.acquire(request, seat, deadline);
         if let (
             Some(waiter),
             Some(InTurn {
@@ -241,7 +242,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }),
         ) = (&mut self.waiter, in_turn)
         {
-            waiter.record_stored(asked.0.reached);
+            waiter.seat.record_stored(asked.0.reached);
         }
         self.now = engine.readings();
         Ok(asked)
@@ -279,7 +280,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             // A call that asks by a delay may win before the message arrives.
             && queue.has_missed(has_won && was_attentive)
         {
-            waiter.seat().record_missed_message();
+            waiter.seat.record_missed_message();
         }
         self.counted(round_trips);
     }
@@ -397,9 +398,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let departure = self.departure().map(Departure::without_ticket);
         let until = self.now.steady_at(validity.end());
         // Those that have hung or were lost since are not among the nodes of the last attempt.
-        let may_have_entry = self.waiter.take().map_or(NodeSet::EMPTY, |waiter| {
-            waiter.won(until, departure.is_some())
-        });
+        // The release removes the entry, if there is one.
+        let waiter = self.waiter.take().filter(|_| departure.is_some());
+        let may_have_entry = waiter.map_or(NodeSet::EMPTY, |waiter| waiter.seat.win(until));
         let mut ticket = self.ticket.take();
         let held = self.last.take().map(|(record, _)| {
             let record = AttemptRecord {
@@ -516,7 +517,7 @@ fn wait_bounds(result: &RoundResult, key_index: usize, waiter: Option<&Waiter<'_
         .is_none_or(|round| !round.waits_for_other_library());
     WaitBounds {
         free_at: result.free_at,
-        is_attentive: is_told && waiter.is_some_and(|waiter| waiter.seat().is_attentive(unstored)),
+        is_attentive: is_told && waiter.is_some_and(|waiter| waiter.seat.is_attentive(unstored)),
         is_endless: result.endless.len() >= result.tally.quorum(),
     }
 }

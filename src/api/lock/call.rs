@@ -83,7 +83,7 @@ impl<'m> LockCall<'m> {
         self.lock
             .permits
             .as_ref()
-            .is_none_or(|permits| permits.has_first_choice())
+            .is_none_or(|permits| permits.slots.last_released(&permits.locks).is_some())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.

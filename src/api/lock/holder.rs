@@ -2,10 +2,9 @@
 //! lock never asks it.
 
 use super::Lock;
-use crate::algorithm::inspection::{Holding, InspectionVerdict};
+use crate::algorithm::inspection::InspectionVerdict;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::time::{Human, Timestamp};
-use crate::api::client::Client;
 use crate::events::error::Result;
 use std::fmt;
 use std::time::Duration;
@@ -31,36 +30,25 @@ impl Holder {
             .inspect(lock.key().title(), lock.kind.is_fenced());
         client.report.deliver_queued();
         match result.holding() {
-            InspectionVerdict::Held(holding) => Ok(Some(Holder::new(client, holding))),
+            InspectionVerdict::Held(holding) => {
+                let now = client.engine.now();
+                let names = &client.settings.names;
+                let nodes = holding
+                    .nodes
+                    .iter()
+                    .map(|node| names.node(node).to_string());
+                Ok(Some(Holder {
+                    label: holding.label,
+                    remaining: (holding.end != Timestamp::NEVER).then(|| holding.end.since(now)),
+                    nodes: nodes.collect(),
+                    waiting: holding.waiting,
+                }))
+            }
             InspectionVerdict::Free => Ok(None),
             InspectionVerdict::Pending | InspectionVerdict::Unknown => {
                 let found = client.unavailability(&result);
                 Err(client.unavailable("find the holder of", lock.name(), found))
             }
-        }
-    }
-
-    fn new(
-        client: &Client,
-        Holding {
-            label,
-            end,
-            nodes,
-            waiting,
-        }: Holding,
-    ) -> Holder {
-        let now = client.engine.now();
-        let remaining = (end != Timestamp::NEVER).then(|| end.since(now));
-        let names = &client.settings.names;
-        let nodes = nodes
-            .iter()
-            .map(|node| names.node(node).to_string())
-            .collect();
-        Holder {
-            label,
-            remaining,
-            nodes,
-            waiting,
         }
     }
 

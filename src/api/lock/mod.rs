@@ -22,7 +22,7 @@ use crate::api::held_lock::HeldLock;
 use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::LocalLock;
-use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::error::{Result, config_error};
 use crate::events::spans::{HoldSpan, SpanLink, WaitSpan};
 use crate::protocol::key_space;
 use crate::protocol::kinds::{self, fenced};
@@ -49,7 +49,7 @@ pub(crate) struct Lock {
     reads: Option<Arc<SharedLocks>>,
     /// Why no lock can have its name, if so.
     refusal: Option<Arc<str>>,
-    is_fair: bool,
+    pub(super) is_fair: bool,
     is_reentrant: bool,
     pub(super) ttl: Duration,
     pub(super) watchdog: Option<Watchdog>,
@@ -71,11 +71,11 @@ impl Lock {
         client: &Client,
         name: &str,
         kind: Kind,
-        reads: Option<&Arc<SharedLocks>>,
+        reads: &Arc<SharedLocks>,
     ) -> Lock {
         let key = kinds::keys(kind).key(&client.settings.names.prefix, name);
         Lock {
-            reads: reads.cloned(),
+            reads: Some(Arc::clone(reads)),
             ..Lock::of(client, LockKey::One(key.into()), kind)
         }
     }
@@ -133,14 +133,6 @@ impl Lock {
         self
     }
 
-    /// The same lock, in the order of waiting.
-    pub(super) fn fair(self) -> Lock {
-        Lock {
-            is_fair: true,
-            ..self
-        }
-    }
-
     /// The same lock, which its owner may take again.
     pub(super) fn reentrant(self) -> Lock {
         Lock {
@@ -184,7 +176,7 @@ impl Lock {
                 "min_hold of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
                  these nodes"
             );
-            return Err(Error::new(ErrorKind::Config, message));
+            return Err(config_error(message));
         }
         if let Some(watchdog) = &self.watchdog {
             watchdog.check(ttl)?;
@@ -212,7 +204,7 @@ impl Lock {
         } else {
             return Ok(());
         };
-        Err(Error::new(ErrorKind::Config, refusal))
+        Err(config_error(refusal))
     }
 
     /// Keeps what was taken, or is shared, at this time for the least time of this lock.

@@ -91,13 +91,8 @@ pub(super) fn wait_in_queue(
     }
 }
 
-/// Whether the call has any time to wait in a queue.
-pub(super) fn may_wait(call: &LockCall<'_>) -> bool {
-    deadline_in_queue(call).is_some()
-}
-
 /// Until when to wait in the queue at most; `None` is not at all.
-fn deadline_in_queue(call: &LockCall<'_>) -> Option<Timestamp> {
+pub(super) fn deadline_in_queue(call: &LockCall<'_>) -> Option<Timestamp> {
     match call.limit {
         WaitLimit::Once => None,
         WaitLimit::Until(deadline) => Some(deadline).filter(|&deadline| deadline > call.started),

@@ -108,10 +108,11 @@ impl<'a> Attempts<'a, '_> {
             .queue()
             .and_then(|queue| queue.take_slot())
             .map(usize::from);
-        let is_open = |&slot: &usize| permits.slots.is_open(&permits.locks, slot, self.now.lease);
         named
-            .filter(|&slot| slot < permits.keys.len())
-            .filter(is_open)
+            .filter(|&slot| {
+                slot < permits.keys.len()
+                    && permits.slots.is_open(&permits.locks, slot, self.now.lease)
+            })
             .or_else(|| match self.machine.queue() {
                 Some(_) => self.search.free.take(),
                 None => permits.slots.last_released(&permits.locks),

@@ -44,11 +44,6 @@ impl PermitSlots {
         (ticket, self.position(position, now.lease))
     }
 
-    /// Whether a slot was released here: it is tried first.
-    pub(super) fn has_first_choice(&self) -> bool {
-        self.slots.last_released(&self.locks).is_some()
-    }
-
     /// The head waits while threads of this client have all slots.
     pub(super) fn position(&self, position: QueuePosition, now: LeaseTime) -> QueuePosition {
         match position {

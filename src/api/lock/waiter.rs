@@ -4,50 +4,35 @@
 //! is cancelled. All sources are registered before a round asks the nodes, and the wait follows it:
 //! no release is missed in between.
 
-use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::Timestamp;
 use crate::api::client::Client;
-use crate::api::shutdown::state::ShutdownState;
 use crate::api::wait::{InterruptRegistration, Wait};
-use crate::engine::calls::Engine;
 use crate::engine::seat::Seat;
 use crate::engine::wait_registry::Wakening;
 
 /// A registered wait. Dropping it removes the call's entry.
 pub(super) struct Waiter<'w> {
-    engine: &'w Engine,
-    shutdown: &'w ShutdownState,
+    client: &'w Client,
     wait: &'w Wait,
     // Dropped before the seat: a cancellation does not interrupt a wait that has gone.
     registration: InterruptRegistration<'w>,
-    seat: Seat<'w>,
+    pub(super) seat: Seat<'w>,
 }
 
 impl<'w> Waiter<'w> {
     pub(super) fn new(client: &'w Client, wait: &'w Wait, seat: Seat<'w>) -> Waiter<'w> {
-        let engine = &client.engine;
-        let registration = wait.register(seat.interrupt(), &engine.channel_watch);
+        let registration = wait.register(seat.interrupt(), &client.engine.channel_watch);
         Waiter {
-            engine,
-            shutdown: &client.shutdown,
+            client,
             wait,
             registration,
             seat,
         }
     }
 
-    pub(super) fn seat(&self) -> &Seat<'w> {
-        &self.seat
-    }
-
-    /// A round may have stored the entry on these nodes.
-    pub(super) fn record_stored(&mut self, nodes: NodeSet) {
-        self.seat.record_stored(nodes);
-    }
-
     /// Whether the wait is cancelled, or the client shut down: that interrupts it as well.
     fn is_cancelled(&self) -> bool {
-        self.shutdown.has_begun() || self.wait.is_cancelled()
+        self.client.shutdown.has_begun() || self.wait.is_cancelled()
     }
 
     /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled.
@@ -57,7 +42,7 @@ impl<'w> Waiter<'w> {
             if self.is_cancelled() {
                 return None;
             }
-            let next_check = self.engine.now().after(longest);
+            let next_check = self.client.engine.now().after(longest);
             let wakening = self.seat.wait(until.min(next_check));
             if self.is_cancelled() {
                 return None;
@@ -65,16 +50,6 @@ impl<'w> Waiter<'w> {
             if wakening.is_any() || next_check >= until {
                 return Some(wakening);
             }
-        }
-    }
-
-    /// The lock was acquired, and lasts until then unless it is extended. Its release removes the
-    /// entry, if there is one, from the nodes that this returns.
-    pub(super) fn won(self, until: Timestamp, has_entry: bool) -> NodeSet {
-        if has_entry {
-            self.seat.win(until)
-        } else {
-            NodeSet::EMPTY
         }
     }
 }

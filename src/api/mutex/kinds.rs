@@ -101,8 +101,9 @@ impl Mutex<Plain> {
     /// The rules are in section 15 of the [rules](crate::docs::rules); what the order rests on is
     /// in `src/algorithm/queue/mod.rs`.
     #[must_use]
-    pub fn fair(self) -> Self {
-        Mutex::new(self.lock.fair())
+    pub fn fair(mut self) -> Self {
+        self.lock.is_fair = true;
+        self
     }
 
     /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Default: a thread
@@ -153,8 +154,9 @@ impl Mutex<Fenced> {
     /// plain lock. Those that are fenced and not fair are excluded, and tried once before they
     /// queue up.
     #[must_use]
-    pub fn fair(self) -> Self {
-        Mutex::new(self.lock.fair())
+    pub fn fair(mut self) -> Self {
+        self.lock.is_fair = true;
+        self
     }
 
     /// Lets its owner take the lock again while it holds it, see [`Reentrant`]. Every level has the
@@ -230,8 +232,9 @@ where
 #[allow(dead_code, reason = "the C interface uses it")]
 impl Mutex<Any> {
     /// As [`fair`](Mutex::fair) of a plain or fenced lock.
-    pub(crate) fn fair(self) -> Self {
-        Mutex::new(self.lock.fair())
+    pub(crate) fn fair(mut self) -> Self {
+        self.lock.is_fair = true;
+        self
     }
 
     /// Takes a plain or fenced lock, or takes it again, for this owner. Without a wait it makes one

@@ -12,13 +12,9 @@ use std::sync::{Arc, Weak};
 pub(in crate::api) type Registered = Mutex<Option<LossCallback>>;
 
 /// The callbacks of all guards of a lock. None: the lock is lost, and they were called.
-pub(in crate::api) struct LossTable(Mutex<Option<Vec<Weak<Registered>>>>);
+pub(in crate::api) struct LossTable(pub(super) Mutex<Option<Vec<Weak<Registered>>>>);
 
 impl LossTable {
-    pub(in crate::api) fn new() -> LossTable {
-        LossTable(Mutex::new(Some(Vec::new())))
-    }
-
     /// Adds a callback. It is called at once if the lock is lost.
     pub(in crate::api) fn add(&self, callback: &Arc<Registered>) {
         if let Some(waiting) = &mut *lock(&self.0) {

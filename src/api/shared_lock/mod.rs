@@ -130,7 +130,7 @@ impl SharedLock {
     /// Has a guard's callback called when the lock is lost.
     pub(super) fn register(&self, callback: &Arc<Registered>) -> Result<()> {
         if self.losses.get().is_none() {
-            let table = Arc::new(LossTable::new());
+            let table = Arc::new(LossTable(sync::Mutex::new(Some(Vec::new()))));
             let all = Arc::clone(&table);
             self.held.on_lost(Box::new(move || all.run_all()))?;
             // If another thread has set a table meanwhile, nothing is called twice.

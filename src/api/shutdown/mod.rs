@@ -95,7 +95,8 @@ impl fmt::Display for ShutdownOutcome {
         f.write_str("shutdown incomplete")?;
         let mut separator = ':';
         if !held.is_empty() {
-            write!(f, "{separator} still held: {}", Quoted(held))?;
+            let names: Vec<_> = held.iter().map(|name| format!("{name:?}")).collect();
+            write!(f, "{separator} still held: {}", names.join(", "))?;
             separator = ';';
         }
         if *calls > 0 {
@@ -105,18 +106,6 @@ impl fmt::Display for ShutdownOutcome {
         if !unreleased.is_empty() {
             write!(f, "{separator} releases not confirmed")?;
             NodeFault::list(unreleased, f)?;
-        }
-        Ok(())
-    }
-}
-
-/// Names in quotation marks, separated by commas.
-struct Quoted<'n>(&'n [String]);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, name) in self.0.iter().enumerate() {
-            write!(f, "{}{name:?}", if index == 0 { "" } else { ", " })?;
         }
         Ok(())
     }

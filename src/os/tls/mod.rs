@@ -177,6 +177,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
 }
 
 /// One node: what its connections, for commands and for subscriptions, have in common.
+#[derive(Clone)]
 pub(crate) struct TlsTarget {
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
@@ -191,11 +192,8 @@ impl TlsTarget {
     pub(crate) fn named(&self, name: &str) -> TlsTarget {
         let name = ServerName::try_from(name.to_owned());
         TlsTarget {
-            config: Arc::clone(&self.config),
-            verifier: Arc::clone(&self.verifier),
-            sessions: Arc::clone(&self.sessions),
-            identity: Arc::clone(&self.identity),
             name: name.unwrap_or_else(|_| self.name.clone()),
+            ..self.clone()
         }
     }
 

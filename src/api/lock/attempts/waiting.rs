@@ -125,7 +125,7 @@ impl<'a> Attempts<'a, '_> {
             }
             Box::new(Waiter::new(client, wait, seat))
         });
-        waiter.seat()
+        &waiter.seat
     }
 
     /// Whether a set has to store its entry before it asks for all keys: it does so unless it was
@@ -171,7 +171,7 @@ impl<'a> Attempts<'a, '_> {
                 None => round.nodes(),
             });
         if let (Some(waiter), false) = (&self.waiter, leaves.is_empty()) {
-            waiter.seat().step_aside(leaves);
+            waiter.seat.step_aside(leaves);
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl<'a> Attempts<'a, '_> {
         let Some(waiter) = &self.waiter else {
             return Ok(false);
         };
-        if let (true, Some(nodes)) = (is_fair, waiter.seat().denied()) {
+        if let (true, Some(nodes)) = (is_fair, waiter.seat.denied()) {
             return Err(self.call.lock.client.not_told(self.call.name(), nodes));
         }
         let wakening = waiter.wait(until);
