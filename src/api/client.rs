@@ -21,12 +21,12 @@ use crate::fault::{Cause, Fault, Phase};
 use crate::os::fork::ForkEpoch;
 use crate::protocol::lock_key::LockKey;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A handle on what is shared. Cloning is cheap.
 #[derive(Clone)]
-pub(crate) struct Client(Arc<SharedClient>);
+pub(crate) struct Client(pub(super) Arc<SharedClient>);
 
 impl Deref for Client {
     type Target = SharedClient;
@@ -256,23 +256,6 @@ impl Client {
         let names = &self.settings.names;
         let causes = nodes.iter().map(|node| names.fault(node, fault)).collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(names.nodes.len(), causes)
-    }
-}
-
-/// A handle that does not keep what is shared.
-pub(crate) struct WeakClient(Weak<SharedClient>);
-
-impl Client {
-    pub(crate) fn downgrade(&self) -> WeakClient {
-        WeakClient(Arc::downgrade(&self.0))
-    }
-}
-
-impl WeakClient {
-    /// The client, while it exists; none in a child made by `fork`.
-    pub(crate) fn upgrade(&self) -> Option<Client> {
-        let client = Client(self.0.upgrade()?);
-        (!client.is_inherited()).then_some(client)
     }
 }
 

@@ -47,7 +47,7 @@ use std::sync::{Arc, Weak};
 #[derive(Default)]
 pub struct Owner {
     holds: RefCell<SweptTable<HoldKey, Weak<SharedLock>>>,
-    is_thread: bool,
+    pub(in crate::api) is_thread: bool,
 }
 
 /// A lock of a client.
@@ -80,10 +80,6 @@ impl Owner {
             is_thread: true,
             ..Owner::default()
         }
-    }
-
-    pub(in crate::api) fn is_thread(&self) -> bool {
-        self.is_thread
     }
 
     /// What this owner has of a lock, counted once more.

@@ -274,13 +274,19 @@ impl Redlock {
         shutdown::shut_down(&self.client, &self.reads, timeout)
     }
 
-    /// What counters show of the nodes.
-    pub(crate) fn samples(&self) -> Vec<NodeSample> {
-        let names = self.client.settings.names.nodes.iter();
-        names
-            .zip(self.client.engine.status())
-            .map(|(name, status)| status.sample(name))
-            .collect()
+    /// What counters show of the nodes, while the client exists; none in a child made by `fork`.
+    pub(super) fn samples(&self) -> impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + use<> {
+        let weak = Arc::downgrade(&self.client.0);
+        move || {
+            let client = Some(Client(weak.upgrade()?)).filter(|client| !client.is_inherited())?;
+            let named = client
+                .settings
+                .names
+                .nodes
+                .iter()
+                .zip(client.engine.status());
+            Some(named.map(|(name, status)| status.sample(name)).collect())
+        }
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

@@ -102,11 +102,11 @@ impl Builder {
             report,
             created_in,
         );
+        let redlock = Redlock::new(client);
         if let Some(counters) = self.counters {
-            let weak = client.downgrade();
-            counters.watch_nodes(move || Some(Redlock::new(weak.upgrade()?).samples()));
+            counters.watch_nodes(redlock.samples());
         }
-        Ok(Redlock::new(client))
+        Ok(redlock)
     }
 
     pub(super) fn default_ttl(&self) -> Duration {

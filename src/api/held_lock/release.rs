@@ -77,7 +77,14 @@ impl HeldLock {
         // Threads of this client that wait for the lock ask the servers from now on: any client may
         // release it.
         self.local.release(self.hold_id(), now.steady);
-        self.leave_queue();
+        // The call's entry goes from the queue of the lock, which is held without it.
+        if let Some(departure) = self.claim.departure {
+            let key = &self.key().each()[usize::from(departure.key)];
+            let reached = lock(&self.state).reached;
+            client
+                .engine
+                .leave(key, self.claim.kind, Some(departure.entry), reached);
+        }
         self.span.end(HoldOutcome::Detached);
         client.report.detached(self.key().title());
         let lasted = lock(&self.state).lasts.take();
@@ -165,17 +172,6 @@ impl HeldLock {
             attempt,
             scope,
             key_lasts,
-        }
-    }
-
-    /// Removes the call's entry from the queue of the lock, which is held without it.
-    fn leave_queue(&self) {
-        if let Some(departure) = self.claim.departure {
-            let key = &self.key().each()[usize::from(departure.key)];
-            let reached = lock(&self.state).reached;
-            self.client
-                .engine
-                .leave(key, self.claim.kind, Some(departure.entry), reached);
         }
     }
 }

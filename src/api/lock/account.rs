@@ -28,7 +28,8 @@ pub(super) struct CallAccount<'m> {
     pub(super) is_too_late: bool,
     /// Whether the end of the call was reported: that it has acquired the lock.
     pub(super) is_reported: bool,
-    has_waited: bool,
+    /// Whether the call has begun to wait.
+    pub(super) has_waited: bool,
     pub(super) span: WaitSpan,
 }
 
@@ -60,11 +61,6 @@ impl<'m> CallAccount<'m> {
                 Some((key.unwrap_or(self.key), until.since(now)))
             });
         }
-    }
-
-    /// Whether the call has begun to wait.
-    pub(super) fn has_waited(&self) -> bool {
-        self.has_waited
     }
 
     /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard

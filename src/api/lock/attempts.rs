@@ -440,7 +440,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 .and_then(|queue| queue.first_rank())
                 .map(|rank| rank.saturating_add(1)),
             because: queue.map(|queue| queue.because()).unwrap_or_default(),
-            has_waited: self.account.has_waited(),
+            has_waited: self.account.has_waited,
         };
         client.report.acquired(local.key().title(), &won);
         self.account.is_reported = true;

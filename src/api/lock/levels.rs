@@ -31,7 +31,7 @@ impl Owner {
 
     /// Makes a lock that was taken this owner's.
     pub(super) fn first_level(&self, lock: &Lock, held: HeldLock) -> Share {
-        if !self.is_thread() {
+        if !self.is_thread {
             // The thread may serve another owner next, which waits for this one and not for the
             // thread.
             lock.local.forget_thread(held.hold_id());

@@ -161,7 +161,7 @@ impl Lock {
 
     /// Reports a call that has waited and shares a lease now.
     fn joined(&self, attempts: &mut Attempts<'_, '_>, share: Share) -> Result<Share> {
-        if attempts.account.has_waited() {
+        if attempts.account.has_waited {
             let waited = self
                 .client
                 .engine

@@ -137,28 +137,23 @@ impl Lock {
     }
 
     fn call(&self, wait: Option<&Wait>, called_at: Readings) -> Result<LockCall<'_>> {
-        let ttl = self.prepare()?;
-        let limit = self.wait_limit(wait, called_at);
-        Ok(LockCall {
-            lock: self,
-            local: &self.local,
-            ttl,
-            limit,
-            called_at,
-            started: called_at.steady,
-        })
-    }
-
-    fn wait_limit(&self, wait: Option<&Wait>, called_at: Readings) -> WaitLimit {
         let now = called_at.steady;
-        match wait.map(|wait| wait.limit) {
+        let limit = match wait.map(|wait| wait.limit) {
             None => WaitLimit::Once,
             Some(Limit::Never) => WaitLimit::WhileAvailable(self.client.settings.unavailable_after),
             Some(Limit::Timeout(timeout)) => WaitLimit::Until(now.after(timeout)),
             Some(Limit::Deadline(deadline)) => {
                 WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
             }
-        }
+        };
+        Ok(LockCall {
+            lock: self,
+            local: &self.local,
+            ttl: self.prepare()?,
+            limit,
+            called_at,
+            started: now,
+        })
     }
 }
 

@@ -13,26 +13,14 @@ impl fmt::Display for Event {
             Acquired {
                 name,
                 waited,
-                attempts: 0,
-                ..
-            } => {
-                write!(
-                    f,
-                    "acquired {name:?} in {}, with another thread",
-                    Human(*waited)
-                )
-            }
-            Acquired {
-                name,
-                waited,
                 attempts,
                 ..
             } => {
-                write!(
-                    f,
-                    "acquired {name:?} in {}, at attempt {attempts}",
-                    Human(*waited)
-                )
+                write!(f, "acquired {name:?} in {}, ", Human(*waited))?;
+                match attempts {
+                    0 => f.write_str("with another thread"),
+                    _ => write!(f, "at attempt {attempts}"),
+                }
             }
             AttemptLost {
                 name,

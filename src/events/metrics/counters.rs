@@ -1,6 +1,7 @@
 //! The counters that a program has, and the ways to count.
 
 use super::class::{Class, ClassId, Classes, OTHER};
+use super::families::EVENTS_DROPPED;
 use super::nodes::{NodeSample, NodeSources};
 #[cfg(feature = "metrics")]
 use super::recorded::{self, Recorded};
@@ -124,8 +125,8 @@ impl Counters {
         let mut text = Text::default();
         text.classes(self.0.classes.iter());
         text.nodes(&self.0.nodes.samples());
-        text.dropped(self.dropped_so_far());
-        text.into_string()
+        text.single(&EVENTS_DROPPED, self.dropped_so_far());
+        text.0
     }
 
     /// An observer that updates the recorder of the crate `metrics` with each event.

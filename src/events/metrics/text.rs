@@ -5,7 +5,7 @@
 
 use super::class::{self, Class};
 use super::families::{
-    COUNTERS, EVENTS_DROPPED, Family, HOLD, Labels, NODE_FAULTS, NODE_REPLY, NODES, QUORUM, WAIT,
+    COUNTERS, Family, HOLD, Labels, NODE_FAULTS, NODE_REPLY, NODES, QUORUM, WAIT,
 };
 use super::histogram::{BOUNDS, HistogramValues};
 use super::nodes::{self, NodeSample};
@@ -15,13 +15,9 @@ use std::time::Duration;
 
 /// The text as far as it is written.
 #[derive(Default)]
-pub(super) struct Text(String);
+pub(super) struct Text(pub(super) String);
 
 impl Text {
-    pub(super) fn into_string(self) -> String {
-        self.0
-    }
-
     pub(super) fn classes<'c>(&mut self, classes: impl Iterator<Item = &'c Class>) {
         let classes: Vec<(&Class, String)> = classes
             .map(|class| (class, label("class", &class.name)))
@@ -104,10 +100,6 @@ impl Text {
         self.single(&QUORUM, quorum(nodes.len()));
     }
 
-    pub(super) fn dropped(&mut self, count: u64) {
-        self.single(&EVENTS_DROPPED, count);
-    }
-
     /// Begins a family.
     fn family(
         &mut self,
@@ -122,7 +114,7 @@ impl Text {
     }
 
     /// A family of one sample without labels.
-    fn single(&mut self, family: &Family, value: u64) {
+    pub(super) fn single(&mut self, family: &Family, value: u64) {
         self.family(family);
         self.add(&[family.name], value);
     }

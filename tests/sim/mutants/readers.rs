@@ -77,7 +77,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "read-write: a wait for the lease of another thread is not reported to end",
         file: "api/lock/reading.rs",
         edits: &[(
-            "        if attempts.account.has_waited() {",
+            "        if attempts.account.has_waited {",
             "        if false {",
         )],
     },
