@@ -3,15 +3,6 @@
 
 use super::fence::FencingToken;
 
-/// What the client of a read-write lock asks for, or has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Together with other readers.
-    Read,
-    /// Alone.
-    Write,
-}
-
 /// The kind of a lock, with what an attempt asks for or a holder has. A fence is the floor until it
 /// is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +131,9 @@ impl Kind {
         }
     }
 
-    /// What it is of a read-write lock.
-    pub fn access(self) -> Option<Access> {
-        match self {
-            Kind::Read => Some(Access::Read),
-            Kind::Write(_) => Some(Access::Write),
-            Kind::Fenced(_) | Kind::Permit(_) | Kind::Plain => None,
-        }
+    /// Whether it is one side of a read-write lock.
+    pub fn is_read_write(self) -> bool {
+        matches!(self, Kind::Read | Kind::Write(_))
     }
 
     /// Whether each acquisition has a number.

@@ -4,10 +4,10 @@
 //! What a guard reports counts for the moment of its report. Two guards of one resource must never
 //! be valid at the same moment of true time. The other rules are in [`judge`](crate::judge).
 
-use crate::algorithm::kind::Access;
 use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
 use crate::keys;
+use crate::locks::Access;
 use crate::machine::Node;
 use crate::observer_rules::MOST_DELIVERED;
 use crate::plan::{Bounds, MILLISECOND};

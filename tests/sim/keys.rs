@@ -1,7 +1,7 @@
 //! What keys and their values contain: which lock a key is of, which attempts have an entry there,
 //! and until when. All of it is read here and not by the library.
 
-use crate::algorithm::kind::Access;
+use crate::locks::Access;
 use crate::machine::Node;
 use crate::plan::SHARED_KEY;
 use crate::waits::SHARED;

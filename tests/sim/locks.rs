@@ -1,7 +1,6 @@
 //! The locks that threads take: plain ones, fenced, fair, of several resources, to read and to
 //! write, and permits. And what they hold then.
 
-use crate::algorithm::kind::Access;
 use crate::algorithm::lease::OwnerToken;
 use crate::api::guard::MutexGuard;
 use crate::api::held::Held;
@@ -24,6 +23,15 @@ use std::time::Duration;
 
 /// How many permits the semaphores have.
 const PERMITS: usize = 2;
+
+/// What a call wants of a lock that several may hold, or has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Together with other readers.
+    Read,
+    /// Alone.
+    Write,
+}
 
 /// Which lock of a name it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

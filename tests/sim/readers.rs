@@ -3,9 +3,9 @@
 //! ended. The last number that a writer was given stays for as long as it was to be kept, and never
 //! becomes smaller; so long lasts the key.
 
-use crate::algorithm::kind::Access;
 use crate::judge::{self, Action, Command};
 use crate::keys::{Content, Entry};
+use crate::locks::Access;
 use crate::protocol::kinds;
 use crate::queues::Request;
 use crate::world::World;

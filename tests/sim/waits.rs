@@ -2,10 +2,10 @@
 //! turn, and keeps its connections. They hold whatever becomes of published releases. The table of
 //! all rules is in [`judge`](crate::judge).
 
-use crate::algorithm::kind::Access;
 use crate::holds::Hold;
 use crate::judge::{Command, is_granted};
 use crate::keys;
+use crate::locks::Access;
 use crate::plan::{Bounds, MILLISECOND, PLACE_LEASE, SECOND, seconds};
 use crate::queues::Request;
 use crate::world::World;

@@ -5,7 +5,6 @@
 mod holding;
 mod settling;
 
-use crate::algorithm::kind::Access;
 use crate::api::client::Client;
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
@@ -15,6 +14,7 @@ use crate::endings::{self, Ending};
 use crate::events::error::{ErrorKind, Result};
 use crate::holds::Taken;
 use crate::kernel::{self, sleep_until, with};
+use crate::locks::Access;
 use crate::locks::{Guard, Lock, Sort};
 use crate::plan::{MILLISECOND, SECOND};
 use crate::random::Random;

@@ -367,7 +367,7 @@ mod tests {
                 (1, 1, 0x5a),
                 (u64::MAX, LATEST_END_MILLIS, u8::MAX),
             ] {
-                let label = HolderLabel::new(&[entropy]).filter(|_| kind.access().is_none());
+                let label = HolderLabel::new(&[entropy]).filter(|_| !kind.is_read_write());
                 let label = label.unwrap_or(HolderLabel::NONE);
                 let token =
                     OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);

@@ -4,7 +4,7 @@
 //! spoken to. So all nodes count as reached, and each one gets the release, now or when it is back.
 
 use super::Lock;
-use crate::algorithm::kind::{Access, Kind};
+use crate::algorithm::kind::Kind;
 use crate::api::client::Client;
 use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
@@ -59,7 +59,7 @@ impl DetachedLease {
             (kind, LockKey::Set(_)) => Lock::of(client, LockKey::of(prefix, names), kind),
             (kind, LockKey::One(_)) => Lock::of(client, key.clone(), kind),
         };
-        let reads = self.kind.access().map(|_| Arc::clone(reads));
+        let reads = self.kind.is_read_write().then(|| Arc::clone(reads));
         Ok(Lock {
             is_reentrant,
             ttl: self.ttl(),
@@ -77,9 +77,9 @@ impl DetachedLease {
         let held = self.held(lock)?;
         lock.client.report.attached(held.key().title());
         lock.client.report.deliver_queued();
-        Ok(match lock.kind.access() {
+        Ok(match lock.kind {
             _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
-            Some(Access::Read) => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),
+            Kind::Read => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),
             _ => lock.held_alone(held),
         })
     }
@@ -108,7 +108,7 @@ impl DetachedLease {
         let claim = client.engine.adopt(self.token.clone(), kind);
         let hold = HoldId::of(&claim.token);
         // A thread that waits to read shares the lease of one that reads.
-        if lock.kind.access() != Some(Access::Read) {
+        if lock.kind != Kind::Read {
             local.hold(hold, validity, now);
         }
         // No extension shortens a lease.
@@ -137,8 +137,8 @@ impl DetachedLease {
 
     /// The lock that it is of, if that is this one or a slot of it.
     fn local_of<'l>(&self, lock: &'l Lock) -> Option<&'l LocalLock> {
-        let is_alike = self.kind.is_fenced() == lock.kind.is_fenced()
-            && self.kind.access() == lock.kind.access();
+        let kind = |kind: Kind| (kind.is_fenced(), kind.is_read_write(), kind == Kind::Read);
+        let is_alike = kind(self.kind) == kind(lock.kind);
         let mut locks = lock
             .permits
             .as_ref()

@@ -12,7 +12,7 @@ use super::slots::Search;
 use super::waiter::Waiter;
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds, WaitLimit};
 use crate::algorithm::fence::Agreement;
-use crate::algorithm::kind::{Access, Kind};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::TakeRequest;
@@ -410,7 +410,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             };
             let hold = HoldId::of(&record.token);
             // A thread that waits to read shares the lease of one that reads.
-            if lock.kind.access() != Some(Access::Read) {
+            if lock.kind != Kind::Read {
                 local.hold(hold, validity, self.now);
                 // A shutdown waits for the ticket, and would not see the holder of a slot.
                 ticket.take_if(|_| !client.shutdown.has_begun());

@@ -55,14 +55,14 @@ impl<'m> LockCall<'m> {
 
     /// Whether every attempt is made in the call's turn.
     pub(super) fn is_in_turn(&self) -> bool {
-        self.lock.is_fair || self.lock.kind.access().is_some()
+        self.lock.is_fair || self.lock.kind.is_read_write()
     }
 
     /// The label of this client. Entries of read-write locks have none.
     pub(super) fn label(&self) -> HolderLabel {
-        match self.lock.kind.access() {
-            Some(_) => HolderLabel::NONE,
-            None => self.lock.client.settings.label.clone(),
+        match self.lock.kind.is_read_write() {
+            true => HolderLabel::NONE,
+            false => self.lock.client.settings.label.clone(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::attempts::Attempts;
 use super::call::LockCall;
 use super::queueing::{self, Queued};
 use crate::algorithm::acquire::WaitLimit;
-use crate::algorithm::kind::Access;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::time::Readings;
 use crate::api::held::Held;
 use crate::api::owner::{self, Owner};
@@ -20,12 +20,10 @@ impl Lock {
     /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is
     /// held.
     pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
-        match self.kind.access() {
+        match self.kind {
             _ if self.is_reentrant => owner::of_thread().take(self, wait),
-            Some(Access::Read) => self.take_to_read(wait),
-            Some(Access::Write) | None => {
-                self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held())
-            }
+            Kind::Read => self.take_to_read(wait),
+            _ => self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held()),
         }
     }
 

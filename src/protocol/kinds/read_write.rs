@@ -73,7 +73,7 @@ use super::key_kind::{Hold, KeyKind, StoredLock};
 use super::number::{number, positive};
 use super::wire::{AskedVerb, Wire, Word, Words};
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::kind::Access;
+use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
@@ -127,13 +127,11 @@ fn write_tail(words: &mut Words<'_>, operation: &Operation) {
         // It adds no time.
         words.extend(&[Word::Number(0)]);
     }
-    words.extend(&[Word::Text(
-        if operation.kind.access() == Some(Access::Read) {
-            b"r"
-        } else {
-            b"w"
-        },
-    )]);
+    words.extend(&[Word::Text(if operation.kind == Kind::Read {
+        b"r"
+    } else {
+        b"w"
+    })]);
     let Some(least) = operation.kind.fence() else {
         return;
     };

@@ -147,6 +147,7 @@ impl Time {
 }
 
 /// The library's condition variable: shuttle's, with a limit in simulated time.
+#[derive(Default)]
 pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
 
 impl Condvar {

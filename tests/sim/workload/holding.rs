@@ -2,13 +2,13 @@
 //! releases it.
 
 use super::{Worker, has_faults, moment, remaining};
-use crate::algorithm::kind::Access;
 use crate::events::error::ErrorKind;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crate::fences;
 use crate::holds::{self, Taken};
 use crate::kernel::{self, with};
+use crate::locks::Access;
 use crate::locks::Guard;
 use crate::plan::{MILLISECOND, SECOND};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use super::super::queueing::{self, Queued};
 use super::super::waiter::Waiter;
 use super::{Attempts, random, wait_bounds};
-use crate::algorithm::kind::{Access, Kind};
+use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
 use crate::algorithm::time::Timestamp;
@@ -56,9 +56,9 @@ impl<'a> Attempts<'a, '_> {
             // It waits, and without messages. A writer would have others in front of it for ever. A
             // reader, which other readers let in past a writer that waits, lets that one have its
             // turn first.
-            Some(_) if self.call.lock.kind.access().is_some() && !client.engine.has_messages() => {
+            Some(_) if self.call.lock.kind.is_read_write() && !client.engine.has_messages() => {
                 let patience = self.call.started.after(client.settings.place_lease);
-                self.call.lock.kind.access() == Some(Access::Read) && self.now.steady < patience
+                self.call.lock.kind == Kind::Read && self.now.steady < patience
             }
             // The turn of this program ended with the release that woke another one.
             _ if client

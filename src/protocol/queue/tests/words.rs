@@ -77,7 +77,7 @@ fn a_take_has_the_words_that_the_script_of_its_kind_expects() {
         "|w|86400000|9007199254740991",
     ];
     for (kind, tail) in KINDS.into_iter().zip(tails) {
-        let value = if kind.access().is_some() {
+        let value = if kind.is_read_write() {
             "TOKEN"
         } else {
             "TOKEN host7"
