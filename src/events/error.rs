@@ -316,76 +316,75 @@ pub(crate) struct Explained(pub(crate) Fault);
 
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Cause::*;
         let Fault {
             phase,
             cause,
             detail,
         } = self.0;
         let text = match (cause, phase, detail) {
-            (Cause::Auth, _, Detail::PasswordMissing) => {
+            (Auth, _, Detail::PasswordMissing) => {
                 "the server requires a password, and the URL has none"
             }
-            (Cause::Auth, _, Detail::PasswordUnset) => {
+            (Auth, _, Detail::PasswordUnset) => {
                 "the URL has a password, and the server has none set"
             }
-            (Cause::Auth, _, Detail::PasswordWrong) => {
-                "wrong password, or unknown or disabled user"
-            }
-            (Cause::Auth, _, Detail::UsersUnknown) => {
+            (Auth, _, Detail::PasswordWrong) => "wrong password, or unknown or disabled user",
+            (Auth, _, Detail::UsersUnknown) => {
                 "the URL has a user, and the server supports passwords only (Redis before 6)"
             }
-            (Cause::Closed, Phase::Connect, _) => "connection closed while it was made",
-            (Cause::Closed, Phase::Handshake, _) => {
+            (Closed, Phase::Connect, _) => "connection closed while it was made",
+            (Closed, Phase::Handshake, _) => {
                 "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
             }
-            (Cause::ClusterMode, _, Detail::Shards(shards @ 2.., _)) => {
+            (ClusterMode, _, Detail::Shards(shards @ 2.., _)) => {
                 return write!(
                     f,
                     "one of {shards} shards of a cluster, which hold different keys and are no quorum; name \
                      clusters of one shard, or masters without cluster mode"
                 );
             }
-            (Cause::ClusterMode, _, Detail::Shards(_, slots)) => {
+            (ClusterMode, _, Detail::Shards(_, slots)) => {
                 return write!(
                     f,
                     "in cluster mode, and its shard owns {slots} of 16384 slots; assign all"
                 );
             }
-            (Cause::NoPermission, _, Detail::Command(command)) => {
+            (NoPermission, _, Detail::Command(command)) => {
                 return write!(f, "the user may not run {command}");
             }
-            (Cause::Server(ServerError::Err), _, Detail::Command(command)) => {
+            (Server(ServerError::Err), _, Detail::Command(command)) => {
                 return write!(
                     f,
                     "the server does not know {command}; it may be renamed or too old"
                 );
             }
-            (Cause::NotMaster, _, Detail::Master(master)) => {
+            (NotMaster, _, Detail::Master(master)) => {
                 return write!(f, "not a master; it names {master}");
             }
-            (Cause::NoPermission, _, Detail::Key(command)) => {
+            (NoPermission, _, Detail::Key(command)) => {
                 return write!(f, "the user may not use this key ({command})");
             }
-            (Cause::Protocol, Phase::Handshake, Detail::Protocol(error)) => {
+            (Protocol, Phase::Handshake, Detail::Protocol(error)) => {
                 return write!(
                     f,
                     "{error} in the handshake; perhaps no Redis server, or a TLS port"
                 );
             }
-            (Cause::Protocol, _, Detail::Protocol(error)) => {
+            (Protocol, _, Detail::Protocol(error)) => {
                 return write!(f, "protocol error: {error}");
             }
-            (Cause::Quarantined, _, Detail::Left(left)) => {
+            (Quarantined, _, Detail::Left(left)) => {
                 return write!(
                     f,
                     "may have forgotten locks, does not vote for another {}",
                     Human(left)
                 );
             }
-            (Cause::System(number), ..) if number != 0 => {
+            (System(number), ..) if number != 0 => {
                 return io::Error::from_raw_os_error(number).fmt(f);
             }
-            (Cause::TimedOut, ..) => return timed_out(phase, detail, f),
+            (TimedOut, ..) => return timed_out(phase, detail, f),
             _ => return cause.fmt(f),
         };
         f.write_str(text)

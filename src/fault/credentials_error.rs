@@ -31,15 +31,16 @@ pub enum CredentialsError {
 
 impl fmt::Display for CredentialsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use CredentialsError::*;
         f.write_str(match self {
-            CredentialsError::BadCertificate => "the files of TLS cannot be used",
-            CredentialsError::Empty => "the password is empty",
-            CredentialsError::Failed => "the provider returned an error",
-            CredentialsError::NotUtf8 => "the password file is not UTF-8",
-            CredentialsError::Panicked => "the provider panicked",
-            CredentialsError::TimedOut => "the provider has not returned",
-            CredentialsError::TooLong => "longer than 64 KiB",
-            CredentialsError::Unreadable(kind) => {
+            BadCertificate => "the files of TLS cannot be used",
+            Empty => "the password is empty",
+            Failed => "the provider returned an error",
+            NotUtf8 => "the password file is not UTF-8",
+            Panicked => "the provider panicked",
+            TimedOut => "the provider has not returned",
+            TooLong => "longer than 64 KiB",
+            Unreadable(kind) => {
                 return write!(f, "the password file cannot be read: {kind}");
             }
         })

@@ -178,19 +178,20 @@ impl Cause {
     /// assert!(!Cause::TimedOut.is_permanent() && !Cause::OutOfMemory.is_permanent());
     /// ```
     pub fn is_permanent(self) -> bool {
+        use Cause::*;
         match self {
-            Cause::Auth
-            | Cause::ClusterMode
-            | Cause::Database
-            | Cause::Duplicate(_)
-            | Cause::NoExpiry
-            | Cause::NoPermission
-            | Cause::NoScripts
-            | Cause::NotMaster
-            | Cause::NotTls
-            | Cause::ReadOnly
-            | Cause::Server(ServerError::MasterDown) => true,
-            Cause::Tls(error) => error.is_permanent(),
+            Auth
+            | ClusterMode
+            | Database
+            | Duplicate(_)
+            | NoExpiry
+            | NoPermission
+            | NoScripts
+            | NotMaster
+            | NotTls
+            | ReadOnly
+            | Server(ServerError::MasterDown) => true,
+            Tls(error) => error.is_permanent(),
             _ => false,
         }
     }
@@ -208,56 +209,53 @@ impl Cause {
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Cause::*;
         f.write_str(match self {
-            Cause::Auth => "login refused",
-            Cause::Backlog => "too many commands wait for an answer",
-            Cause::Closed => "connection closed",
-            Cause::ClusterMode => "not a cluster of one shard that owns all slots",
-            Cause::Credentials(error @ CredentialsError::BadCertificate) => {
+            Auth => "login refused",
+            Backlog => "too many commands wait for an answer",
+            Closed => "connection closed",
+            ClusterMode => "not a cluster of one shard that owns all slots",
+            Credentials(error @ CredentialsError::BadCertificate) => {
                 return write!(f, "{error}");
             }
-            Cause::Credentials(error) => return write!(f, "no credentials: {error}"),
-            Cause::Database => "no such database on this server",
-            Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
-            Cause::FenceAhead => {
+            Credentials(error) => return write!(f, "no credentials: {error}"),
+            Database => "no such database on this server",
+            Duplicate(other) => return write!(f, "same server as node {other}"),
+            FenceAhead => {
                 "fence more than a day ahead, check the clocks of this machine and the node"
             }
-            Cause::UnexpectedValue => "the key holds something that no lock of its kind writes",
-            Cause::Loading => "loading its data",
-            Cause::NoExpiry => "the key has no expiry",
-            Cause::NoPermission => "permission denied",
-            Cause::NoScripts => "runs no scripts, or none for this user, and a lock needs them",
-            Cause::NotMaster => "not a master",
-            Cause::NotTls => "does not speak TLS",
-            Cause::OutOfMemory => "out of memory (maxmemory)",
-            Cause::Protocol => "protocol error",
-            Cause::Quarantined => "may have forgotten locks, does not vote yet",
-            Cause::ReadOnly => "read-only",
-            Cause::Refused => "connection refused",
-            Cause::Server(ServerError::Busy) => "busy with a script (BUSY)",
-            Cause::Server(ServerError::ClusterDown) => {
+            UnexpectedValue => "the key holds something that no lock of its kind writes",
+            Loading => "loading its data",
+            NoExpiry => "the key has no expiry",
+            NoPermission => "permission denied",
+            NoScripts => "runs no scripts, or none for this user, and a lock needs them",
+            NotMaster => "not a master",
+            NotTls => "does not speak TLS",
+            OutOfMemory => "out of memory (maxmemory)",
+            Protocol => "protocol error",
+            Quarantined => "may have forgotten locks, does not vote yet",
+            ReadOnly => "read-only",
+            Refused => "connection refused",
+            Server(ServerError::Busy) => "busy with a script (BUSY)",
+            Server(ServerError::ClusterDown) => {
                 "its cluster serves no keys at present (CLUSTERDOWN)"
             }
-            Cause::Server(ServerError::Denied) => {
+            Server(ServerError::Denied) => {
                 "protected mode: connections from other machines are refused (DENIED)"
             }
-            Cause::Server(ServerError::MasterDown) => "a replica without its master (MASTERDOWN)",
-            Cause::Server(ServerError::Misconf) => {
-                "cannot write to disk, and refuses writes (MISCONF)"
-            }
-            Cause::Server(ServerError::NoReplicas) => {
-                "too few replicas, and refuses writes (NOREPLICAS)"
-            }
-            Cause::Server(error) => return write!(f, "error reply {}", error.word()),
-            Cause::System(number) => return write!(f, "system error {number}"),
-            Cause::TimedOut => "timed out",
-            Cause::Tls(error) if error.is_about_certificate() => {
+            Server(ServerError::MasterDown) => "a replica without its master (MASTERDOWN)",
+            Server(ServerError::Misconf) => "cannot write to disk, and refuses writes (MISCONF)",
+            Server(ServerError::NoReplicas) => "too few replicas, and refuses writes (NOREPLICAS)",
+            Server(error) => return write!(f, "error reply {}", error.word()),
+            System(number) => return write!(f, "system error {number}"),
+            TimedOut => "timed out",
+            Tls(error) if error.is_about_certificate() => {
                 return write!(f, "the server's certificate is not accepted: {error}");
             }
-            Cause::Tls(error) => return write!(f, "TLS failed: {error}"),
-            Cause::TooManyClients => "too many clients (maxclients)",
-            Cause::UnknownHost => "unknown host name",
-            Cause::Unreachable => "unreachable",
+            Tls(error) => return write!(f, "TLS failed: {error}"),
+            TooManyClients => "too many clients (maxclients)",
+            UnknownHost => "unknown host name",
+            Unreachable => "unreachable",
         })
     }
 }

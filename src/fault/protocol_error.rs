@@ -30,17 +30,18 @@ pub enum ProtocolError {
 
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use ProtocolError::*;
         f.write_str(match self {
-            ProtocolError::ArrayTooLong => "array too long",
-            ProtocolError::BulkTooLong => "bulk string too long",
-            ProtocolError::BadNumber => "malformed number",
-            ProtocolError::LineTooLong => "line too long",
-            ProtocolError::MissingCrlf => "misplaced line end",
-            ProtocolError::ReplyTooLong => "reply too long",
-            ProtocolError::TooDeep => "arrays nested too deep",
-            ProtocolError::UnexpectedReply => "unexpected type of reply",
-            ProtocolError::UnknownType => "not a RESP2 reply",
-            ProtocolError::Unrequested => "a reply without a request",
+            ArrayTooLong => "array too long",
+            BulkTooLong => "bulk string too long",
+            BadNumber => "malformed number",
+            LineTooLong => "line too long",
+            MissingCrlf => "misplaced line end",
+            ReplyTooLong => "reply too long",
+            TooDeep => "arrays nested too deep",
+            UnexpectedReply => "unexpected type of reply",
+            UnknownType => "not a RESP2 reply",
+            Unrequested => "a reply without a request",
         })
     }
 }

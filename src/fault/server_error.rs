@@ -54,19 +54,20 @@ impl ServerError {
 
     /// The first word; `unrecognised` for one that is not known.
     pub const fn word(self) -> &'static str {
+        use ServerError::*;
         match self {
-            ServerError::Busy => "BUSY",
-            ServerError::BusyKey => "BUSYKEY",
-            ServerError::ClusterDown => "CLUSTERDOWN",
-            ServerError::Denied => "DENIED",
-            ServerError::Err => "ERR",
-            ServerError::ExecAbort => "EXECABORT",
-            ServerError::MasterDown => "MASTERDOWN",
-            ServerError::Misconf => "MISCONF",
-            ServerError::NoReplicas => "NOREPLICAS",
-            ServerError::NoScript => "NOSCRIPT",
-            ServerError::Unrecognised => "unrecognised",
-            ServerError::WrongType => "WRONGTYPE",
+            Busy => "BUSY",
+            BusyKey => "BUSYKEY",
+            ClusterDown => "CLUSTERDOWN",
+            Denied => "DENIED",
+            Err => "ERR",
+            ExecAbort => "EXECABORT",
+            MasterDown => "MASTERDOWN",
+            Misconf => "MISCONF",
+            NoReplicas => "NOREPLICAS",
+            NoScript => "NOSCRIPT",
+            Unrecognised => "unrecognised",
+            WrongType => "WRONGTYPE",
         }
     }
 }

@@ -48,14 +48,15 @@ impl TlsError {
 
     /// Whether the node's certificate is not accepted. Nothing was sent to the node then.
     pub(super) fn is_about_certificate(self) -> bool {
+        use TlsError::*;
         matches!(
             self,
-            TlsError::BadCertificate
-                | TlsError::CertificateExpired
-                | TlsError::CertificateNotYetValid
-                | TlsError::CertificateVersion1
-                | TlsError::UnknownIssuer
-                | TlsError::WrongName
+            BadCertificate
+                | CertificateExpired
+                | CertificateNotYetValid
+                | CertificateVersion1
+                | UnknownIssuer
+                | WrongName
         )
     }
 }
@@ -84,31 +85,26 @@ fn alert(number: u8) -> Option<&'static str> {
 
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use TlsError::*;
         match self {
-            TlsError::Alert(number) => match alert(*number) {
+            Alert(number) => match alert(*number) {
                 Some(text) => write!(f, "{text} (alert {number})"),
                 None => write!(f, "alert {number} of the server"),
             },
-            TlsError::BadCertificate => {
-                f.write_str("damaged, revoked, or of a kind that is not supported")
-            }
-            TlsError::CertificateExpired => f.write_str("expired"),
-            TlsError::CertificateNotYetValid => {
+            BadCertificate => f.write_str("damaged, revoked, or of a kind that is not supported"),
+            CertificateExpired => f.write_str("expired"),
+            CertificateNotYetValid => {
                 f.write_str("not valid yet; or the clock of this machine is wrong")
             }
-            TlsError::CertificateVersion1 => {
+            CertificateVersion1 => {
                 f.write_str("X.509 version 1; issue one of version 3 with a SAN")
             }
-            TlsError::ClientCertificateRequired => {
-                f.write_str("the server requires a client certificate")
-            }
-            TlsError::Incompatible => f.write_str("no version or cipher in common with the server"),
-            TlsError::Misbehaved => f.write_str("the server violates the protocol"),
-            TlsError::Required => {
-                f.write_str("the port speaks TLS only, and the URL does not say rediss://")
-            }
-            TlsError::UnknownIssuer => f.write_str("unknown issuer"),
-            TlsError::WrongName => f.write_str("issued for another name or address"),
+            ClientCertificateRequired => f.write_str("the server requires a client certificate"),
+            Incompatible => f.write_str("no version or cipher in common with the server"),
+            Misbehaved => f.write_str("the server violates the protocol"),
+            Required => f.write_str("the port speaks TLS only, and the URL does not say rediss://"),
+            UnknownIssuer => f.write_str("unknown issuer"),
+            WrongName => f.write_str("issued for another name or address"),
         }
     }
 }

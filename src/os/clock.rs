@@ -14,7 +14,7 @@
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::os::sync::ForkSafeSpinLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Differences between the two clocks below this are reading noise and slewing, which the drift
 /// allowance covers.
@@ -43,12 +43,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// The wall clock's time since 1970, where a time must mean the same on other machines. Zero before
-/// that.
-pub(crate) fn since_epoch() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+/// The wall clock's time in microseconds since 1970, where a time must mean the same on other
+/// machines. Zero before then.
+pub(crate) fn micros_since_epoch() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let micros = time.unwrap_or_default().as_micros();
+    u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
 /// Combines a steady clock, which never runs backwards, with a wall clock, which can be set.
@@ -181,6 +181,7 @@ pub(crate) mod source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const SECOND: i64 = 1_000_000_000;
     const TURNS: usize = if cfg!(miri) { 1 } else { 100 };

@@ -42,7 +42,7 @@ impl<'m> LockCall<'m> {
     pub(super) fn kind(&self) -> Kind {
         let kind = self.lock.kind;
         if kind.is_fenced() {
-            kind.with_fence(wall_clock())
+            kind.with_fence(FencingToken::saturating(clock::micros_since_epoch()))
         } else {
             kind
         }
@@ -124,10 +124,4 @@ impl<'m> LockCall<'m> {
             format!("the wait for {:?} was cancelled", self.name()),
         )
     }
-}
-
-/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
-fn wall_clock() -> FencingToken {
-    let time = clock::since_epoch().as_micros();
-    FencingToken::saturating(u64::try_from(time).unwrap_or(u64::MAX))
 }

@@ -42,16 +42,6 @@ impl Lock {
         persist(wait, || owner.take(self, wait))
     }
 
-    /// Takes the lock, waiting without a limit.
-    pub(in crate::api) fn take_at_last(&self) -> Result<Held> {
-        let wait = Wait::unlimited();
-        loop {
-            if let Some(held) = self.take(Some(&wait))? {
-                return Ok(held);
-            }
-        }
-    }
-
     /// Takes the lock, by the call of this span. `at_head` makes the attempts, when this thread is
     /// first.
     pub(super) fn take_by<'m, G>(

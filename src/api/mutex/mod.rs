@@ -142,7 +142,12 @@ impl<K: Kind> Mutex<K> {
     /// owner takes a [reentrant](Mutex::reentrant) lock again that is lost.
     #[doc(alias = "acquire")]
     pub fn lock(&self) -> Result<MutexGuard<K>> {
-        self.lock.take_at_last().map(MutexGuard::of)
+        let wait = Wait::unlimited();
+        loop {
+            if let Some(held) = self.lock.take(Some(&wait))? {
+                return Ok(MutexGuard::of(held));
+            }
+        }
     }
 
     /// Makes one attempt, and never waits for a holder or in a queue: at most the node timeout

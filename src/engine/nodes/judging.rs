@@ -33,7 +33,7 @@ const MOST_REPEATED: u8 = 8;
 impl Incarnations {
     /// The node was looked at on its connection.
     pub(super) fn on_look(&mut self, node: NodeId, connections: &mut Connections, now: Timestamp) {
-        let wall = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(u64::MAX);
+        let wall = clock::micros_since_epoch();
         let identity = connections[node].session.identity();
         let seen = if connections[node].is_in_use() {
             identity.seen(wall)

@@ -4,5 +4,8 @@
 #[path = "../../../src/os/clock.rs"]
 mod library;
 
-pub(crate) use crate::fences::wall_clock as since_epoch;
 pub(crate) use library::*;
+
+pub(crate) fn micros_since_epoch() -> u64 {
+    crate::fences::wall_clock().as_micros() as u64
+}

@@ -22,9 +22,8 @@ impl<'a> Attempts<'a, '_> {
         if self.machine.queue().is_none() && !self.asks_without_entry() {
             return None;
         }
-        let clock = clock::since_epoch();
+        let clock = clock::micros_since_epoch();
         let now = self.call.lock.client.engine.now();
-        let clock = u64::try_from(clock.as_micros()).unwrap_or(u64::MAX);
         let is_asked_on = self.search.is_asked_on;
         let request = self.machine.queue().map(|queue| {
             let request = queue.request(clock, now);
