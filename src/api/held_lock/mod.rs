@@ -3,7 +3,6 @@
 
 pub(super) mod occupancy;
 mod release;
-mod state;
 mod watching;
 
 use crate::algorithm::kind::Kind;
@@ -22,7 +21,6 @@ use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::os::sync::{Mutex, lock};
 use crate::protocol::lock_key::LockKey;
 use occupancy::{InUse, Occupancy};
-use state::HeldState;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -40,6 +38,23 @@ pub(crate) struct HeldLock {
     watched: OnceLock<Arc<WatchedLock>>,
     /// None for a reader: each guard that shares the lock has one of its own.
     pub(crate) span: HoldSpan,
+}
+
+/// What an extension changes. Its mutex is held for a moment only: nothing is sent and no callback
+/// runs meanwhile.
+struct HeldState {
+    /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's
+    /// thread has it.
+    lease: Validity,
+    /// The longest that the lock can last from now on unless it is extended by hand. None when it
+    /// has been released, or detached.
+    lasts: Option<Ttl>,
+    /// The longest time to live that any node may have been asked for.
+    longest: Ttl,
+    /// The nodes that may have the key.
+    reached: NodeSet,
+    /// Until when the lock is kept, however early it is released.
+    kept_until: LeaseTime,
 }
 
 impl HeldLock {

@@ -1,7 +1,6 @@
 //! How a held lock ends here: it is released, by a call or by a drop, or detached.
 
-use super::HeldLock;
-use super::state::HeldState;
+use super::{HeldLock, HeldState};
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
