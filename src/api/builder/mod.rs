@@ -340,7 +340,7 @@ impl Builder {
     /// **This is also how long a restarted node does not count**
     /// ([`restart_policy`](Builder::restart_policy)), so all clients of the nodes must set the
     /// same. A lock with a longer time to live fails at its first use, as
-    /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a
+    /// [`Config`](crate::ErrorKind::Config). Work that takes longer needs no longer time to live: a
     /// [`Watchdog`](crate::Watchdog) extends its lock.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
@@ -537,9 +537,10 @@ impl Builder {
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be
-    /// used, or a setting out of range; the message names it.
-    /// [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
+    /// [`Config`](crate::ErrorKind::Config): no node, too many, one named twice, a URL that cannot
+    /// be used, or a setting out of range; the message names it.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable): the process has no descriptors or memory
+    /// left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))
     }
