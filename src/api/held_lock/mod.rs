@@ -46,11 +46,11 @@ struct HeldState {
     /// The lease since the lock was taken or extended by hand. For a watched lock, the watchdog's
     /// thread has it.
     lease: Validity,
-    /// The longest that the lock can last from now on unless it is extended by hand. None when it
-    /// has been released, or detached.
-    lasts: Option<Ttl>,
-    /// The longest time to live that any node may have been asked for.
-    longest: Ttl,
+    /// The longest that the lock can last from now on unless it is extended by hand, in
+    /// milliseconds. Zero when it has been released, or detached.
+    lasts: u64,
+    /// The longest time to live that any node may have been asked for, in milliseconds.
+    longest: u64,
     /// The nodes that may have the key.
     reached: NodeSet,
     /// Until when the lock is kept, however early it is released.
@@ -68,8 +68,8 @@ impl HeldLock {
     ) -> HeldLock {
         let state = Mutex::new(HeldState {
             lease,
-            lasts: Some(ttl),
-            longest: ttl,
+            lasts: ttl.millis(),
+            longest: ttl.millis(),
             reached: claim.reached,
             kept_until: LeaseTime::ORIGIN,
         });
@@ -179,10 +179,10 @@ impl HeldLock {
         }
     }
 
-    /// The time to live that the lease was last set to by a call; none when the lock was released
+    /// The time to live that the lease was last set to by a call; zero when the lock was released
     /// or detached.
-    pub(crate) fn lasts(&self) -> Option<Ttl> {
-        lock(&self.state).lasts
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_millis(lock(&self.state).lasts)
     }
 
     /// Makes the lock last for at least `ttl` from now on. Other threads that do so wait meanwhile.
@@ -369,8 +369,9 @@ impl HeldLock {
         self.claim.kind = Kind::Read;
         self.client.shutdown.begin_read();
         // A lease that was extended for longer is not cut short.
+        let longest = Duration::from_millis(lock(&self.state).longest);
         let least = if self.remaining() > ttl.validity() {
-            lock(&self.state).longest
+            self.client.checked_ttl(longest)?
         } else {
             ttl
         };
@@ -404,7 +405,7 @@ impl HeldLock {
     /// A node may let the key last for so long from now on.
     fn may_last(&self, ttl: Ttl) {
         let mut state = lock(&self.state);
-        state.longest = state.longest.max(ttl);
+        state.longest = state.longest.max(ttl.millis());
     }
 
     /// These nodes may have the key, too.
@@ -416,7 +417,7 @@ impl HeldLock {
     /// Relies on the lease of an extension that was begun at `start`. False when the loss of the
     /// lock has been signalled.
     fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
-        lock(&self.state).lasts = Some(ttl);
+        lock(&self.state).lasts = ttl.millis();
         match self.watched.get() {
             Some(watched) => self.client.watchdog_thread.extended(watched, start, ttl),
             None => {

@@ -2,7 +2,7 @@
 
 use super::{HeldLock, HeldState};
 use crate::algorithm::kind::Kind;
-use crate::algorithm::lease::{Ttl, Validity};
+use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::api::lease::DetachedLease;
@@ -16,7 +16,7 @@ use crate::events::spans::HoldOutcome;
 use crate::os::sync::lock;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 impl HeldLock {
     /// Releases the lock, and waits for the outcome. `queued` is called when later requests go
@@ -30,7 +30,7 @@ impl HeldLock {
         let release = self.release_at(now.lease, left.reached);
         let hold = self.hold_id();
         let count = client.engine.release(release, now.steady, || {
-            lock(&self.state).lasts = None;
+            lock(&self.state).lasts = 0;
             self.local.release(hold, now.steady);
             queued();
         });
@@ -86,11 +86,11 @@ impl HeldLock {
         }
         self.span.end(HoldOutcome::Detached);
         client.report.detached(self.key().title());
-        let lasted = lock(&self.state).lasts.take();
+        let ttl_millis = std::mem::take(&mut lock(&self.state).lasts);
         Ok(DetachedLease::new(
             self.key().clone(),
             &self.claim,
-            lasted.map_or(0, Ttl::millis),
+            ttl_millis,
             lease,
             wall,
             now.lease,
@@ -127,7 +127,7 @@ impl HeldLock {
                 .without_queued()
                 .lost(key.title(), LossReason::LeaseEnded, held);
         }
-        lock(&self.state).lasts = None;
+        lock(&self.state).lasts = 0;
     }
 
     /// Stops the watch, so that nothing more is sent for this lock, and returns what is held.
@@ -165,7 +165,7 @@ impl HeldLock {
             ..self.claim.clone()
         };
         let scope = ReleaseScope::Everywhere { stands_for };
-        let key_lasts = longest.duration();
+        let key_lasts = Duration::from_millis(longest);
         Release {
             key: self.key().clone(),
             attempt,
@@ -182,7 +182,7 @@ impl Drop for HeldLock {
             // perhaps waiting at it.
             return std::mem::forget(self.watched.take());
         }
-        if lock(&self.state).lasts.is_some() {
+        if lock(&self.state).lasts > 0 {
             self.post_release();
             self.client.report.deliver_queued();
         }

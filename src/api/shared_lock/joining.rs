@@ -47,7 +47,7 @@ impl SharedLock {
         }
         let Some(until) = until else { return Ok(false) };
         let _in_use = free.enter();
-        let ttl = self.longer(ttl);
+        let ttl = self.longer(ttl)?;
         let Some((at, answered_at)) = self.held.ask_again(ttl, until) else {
             return Ok(false);
         };
@@ -59,7 +59,7 @@ impl SharedLock {
     /// without being extended, or lost.
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<bool> {
         let _free = self.at_rest()?;
-        Ok(self.held.is_extended_for(watchdog, self.longer(ttl)))
+        Ok(self.held.is_extended_for(watchdog, self.longer(ttl)?))
     }
 
     /// Whether a thread that has come then, and wants so long a time to live, may share the lease

@@ -97,7 +97,7 @@ impl SharedLock {
         drop(self.at_rest()?);
         let duration = ttl.duration();
         // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
-        let is_short = Some(ttl) > self.held.lasts() || self.held.ensure(duration * 2 / 3).is_err();
+        let is_short = duration > self.held.ttl() || self.held.ensure(duration * 2 / 3).is_err();
         if is_short {
             self.held.ensure(Duration::ZERO)?;
             self.held.extend_or_fail(duration)?;
@@ -107,17 +107,16 @@ impl SharedLock {
         match watchdog {
             Some(watchdog) => {
                 let _free = self.at_rest()?;
-                self.held.extend_automatically(watchdog, self.longer(ttl))
+                self.held.extend_automatically(watchdog, self.longer(ttl)?)
             }
             None => Ok(()),
         }
     }
 
     /// This time to live, or the one that other guards rely on, if that is longer.
-    fn longer(&self, ttl: Ttl) -> Ttl {
-        self.held
-            .lasts()
-            .map_or(ttl, |relied_on| ttl.max(relied_on))
+    fn longer(&self, ttl: Ttl) -> Result<Ttl> {
+        let relied_on = self.held.ttl();
+        self.held.client.checked_ttl(relied_on.max(ttl.duration()))
     }
 
     /// Waits until no other thread extends the lock. None begins to while the result exists.
