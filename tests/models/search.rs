@@ -12,13 +12,11 @@ use std::time::Instant;
 const LIMIT: usize = 400_000_000;
 
 /// What is searched: a state of it, and what can happen there.
-pub(crate) trait World: Copy + Eq + Hash + Display {
+pub(crate) trait World: Copy + Display {
     type Rule: Copy + Debug;
     /// How much there is to search.
-    type Scope: Copy + Display;
-    type Step: Copy;
-    /// What identifies a state among those that were seen, without names.
-    type Key: Copy + Eq + Hash;
+    type Scope: Copy + Debug;
+    type Step: Copy + Debug;
     /// What some wins are, of which there must be some.
     const SPECIAL: Option<&'static str>;
 
@@ -41,11 +39,8 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
         Ok(())
     }
 
-    /// The same for all states that differ in names.
-    fn key(&self, scope: Self::Scope) -> Self::Key;
-
-    /// What a step is, in words.
-    fn describe(&self, step: Self::Step) -> String;
+    /// The [`fingerprint`] of the state without names: the same for all states that differ in them.
+    fn key(&self, scope: Self::Scope) -> u128;
 }
 
 /// What has come of a step.
@@ -73,7 +68,7 @@ pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
                 W::SPECIAL.map_or_else(String::new, |what| format!(", {special} of them {what}"));
             let seconds = begun.elapsed().as_secs_f64();
             println!(
-                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win{what} \
+                "{rule:?}, {scope:?}: holds in all of {states} states; {wins} of the steps there win{what} \
                  ({seconds:.1} s)"
             );
             // It does not hold for lack of winners.
@@ -82,7 +77,7 @@ pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
                 "nothing happens"
             );
         }
-        Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
+        Found::Broken { trace, .. } => panic!("{rule:?}, {scope:?}, is broken:\n{trace}"),
     }
 }
 
@@ -90,10 +85,10 @@ pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
 pub(crate) fn is_refuted<W: World>(rule: W::Rule, scope: W::Scope) {
     match search::<W>(rule, scope, true) {
         Found::Nothing { states, .. } => {
-            panic!("{rule:?}, {scope}: not refuted by {states} states")
+            panic!("{rule:?}, {scope:?}: not refuted by {states} states")
         }
         Found::Broken { trace, states } => {
-            println!("{rule:?}, {scope}: refuted after {states} states\n{trace}")
+            println!("{rule:?}, {scope:?}: refuted after {states} states\n{trace}")
         }
     }
 }
@@ -112,13 +107,12 @@ enum Found {
 
 /// The way to each state: the one before it, and the step. Where states have the same key, it leads
 /// to the first one.
-type Ways<W> =
-    HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step), BuildHasherDefault<Quick>>;
+type Ways<W> = HashMap<u128, (u128, <W as World>::Step), BuildHasherDefault<Fingerprint>>;
 
 /// Searches all that can happen.
 fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
     let first = W::first(scope);
-    let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
+    let mut seen: HashSet<u128, BuildHasherDefault<Fingerprint>> = HashSet::default();
     seen.insert(first.key(scope));
     let mut ways: Ways<W> = HashMap::default();
     let mut level = vec![first];
@@ -139,7 +133,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                 let After { world: after, won } = match world.after(step, rule, scope) {
                     Ok(after) => after,
                     Err(Wrong(wrong)) => {
-                        let wrong = format!("{}: {wrong}", world.describe(step));
+                        let wrong = format!("{step:?}: {wrong}");
                         return Found::Broken {
                             trace: trace((rule, scope), &ways, world, wrong),
                             states: seen.len(),
@@ -167,7 +161,8 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     }
 }
 
-/// How it came to that. Each line shows the nodes as they were afterwards.
+/// How it came to that. Each line has a step, whose numbers its type explains, and the nodes as they
+/// were afterwards. What is called `A` there is number 0 of a step.
 fn trace<W: World>(
     (rule, scope): (W::Rule, W::Scope),
     ways: &Ways<W>,
@@ -187,7 +182,7 @@ fn trace<W: World>(
             break;
         };
         let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
-        lines.push(format!("{:<60} {after}", world.describe(step) + &won));
+        lines.push(format!("{:<60} {after}", format!("{step:?}{won}")));
         world = after;
     }
     lines.push(wrong);
@@ -200,37 +195,48 @@ fn trace<W: World>(
         })
 }
 
-/// FNV, a byte or a word at a time: what is hashed is small, and no input from outside.
-struct Quick(u64);
-
-impl Default for Quick {
-    fn default() -> Quick {
-        Quick(0xcbf2_9ce4_8422_2325)
-    }
+/// What identifies a state among those that were seen: 128 bits of a hash, by FNV in words. Two of
+/// a billion states have the same with a chance of 1 : 10²⁰.
+pub(crate) fn fingerprint(state: &impl Hash) -> u128 {
+    let mut fingerprint = Fingerprint::default();
+    state.hash(&mut fingerprint);
+    fingerprint.write_u64(fingerprint.pending);
+    fingerprint.hash
 }
 
-impl Hasher for Quick {
+#[derive(Default)]
+struct Fingerprint {
+    hash: u128,
+    /// Bytes that are no word yet.
+    pending: u64,
+    bytes: u32,
+}
+
+impl Hasher for Fingerprint {
     fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(byte.into());
-        }
+        bytes.iter().for_each(|&byte| self.write_u8(byte));
     }
 
     fn write_u8(&mut self, byte: u8) {
-        self.write_u64(byte.into());
+        self.pending = self.pending << 8 | u64::from(byte);
+        self.bytes += 1;
+        if self.bytes.is_multiple_of(8) {
+            self.write_u64(self.pending);
+        }
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word)
-            .wrapping_mul(0x0100_0000_01b3)
-            .rotate_left(5);
+        self.hash = (self.hash ^ u128::from(word))
+            .wrapping_mul(0x0100_0000_0000_0000_0000_013b)
+            .rotate_left(47);
     }
 
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
+    /// The number of a variant.
+    fn write_isize(&mut self, variant: isize) {
+        self.write_u8(variant as u8);
     }
 
     fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
+        self.hash as u64
     }
 }

@@ -26,7 +26,7 @@ const ATTEMPTS: usize = 3;
 const QUORUM: usize = NODES / 2 + 1;
 
 /// How much there is to search.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) attempts: usize,
     /// A node may give a fence that is greater by two: a floor, cut down by a clock.
@@ -38,24 +38,6 @@ pub(crate) struct Scope {
     pub(crate) shares: bool,
     /// One node's fence is further ahead than a clock explains.
     pub(crate) ahead: bool,
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{NODES} nodes, {} attempts", self.attempts)?;
-        let all = [
-            (self.floors, "floors"),
-            (self.repairs, "repairs"),
-            (self.shares, "readers in between"),
-            (self.ahead, "one node ahead"),
-        ];
-        for (is_on, name) in all {
-            if is_on {
-                write!(f, ", {name}")?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A message that is sent at most once.
@@ -140,7 +122,6 @@ impl search::World for World {
     type Rule = Rule;
     type Scope = Scope;
     type Step = Step;
-    type Key = World;
     const SPECIAL: Option<&'static str> = Some("by a raise");
 
     fn first(scope: Scope) -> World {
@@ -349,40 +330,10 @@ impl search::World for World {
         Ok(After { world: self, won })
     }
 
-    fn describe(&self, step: Step) -> String {
-        let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
-            Some(before) => format!(", where {}'s lease has ended", name(before)),
-            None => String::new(),
-        };
-        match step {
-            Step::Begin(a) => format!("{} begins", name(a)),
-            Step::Acquire(a, n, _) => {
-                format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n))
-            }
-            Step::Fix(a, counted) => {
-                let nodes = (0..NODES).filter(|n| counted & (1 << n) != 0);
-                format!(
-                    "{} counts the replies of {:?}",
-                    name(a),
-                    nodes.collect::<Vec<_>>()
-                )
-            }
-            Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
-            Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
-            Step::Repair(a, n, _) => {
-                format!("{} sets its key again at {n}{}", name(a), and_ended(n))
-            }
-            Step::Downgrade(a) => format!("{} becomes a reader", name(a)),
-            Step::Downgraded(a, n) => format!("{} is downgraded at {n}", name(a)),
-            Step::Read(n) => format!("a reader comes to {n}{}", and_ended(n)),
-            Step::Write(n) => format!("a writer without a fence comes to {n}{}", and_ended(n)),
-        }
-    }
-
-    fn key(&self, _scope: Scope) -> World {
+    fn key(&self, _scope: Scope) -> u128 {
         let mut nameless = *self;
         nameless.nodes.sort_unstable();
-        nameless
+        search::fingerprint(&nameless)
     }
 }
 

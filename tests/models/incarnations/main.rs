@@ -43,7 +43,6 @@
 mod faults;
 mod judge;
 mod note;
-mod packed;
 mod rules;
 mod scope;
 #[path = "../search.rs"]

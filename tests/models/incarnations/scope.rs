@@ -2,7 +2,6 @@
 //! design leaves open are passed over.
 
 use quorumlock::algorithm::quarantine::RestartPolicy;
-use std::fmt;
 
 /// What may fail, or happen to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ pub(crate) mod open {
     pub(crate) const ALL: u8 = ALL_LOST | FOUNDING | MOMENT | LONGER;
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) nodes: usize,
     pub(crate) policy: RestartPolicy,
@@ -85,30 +84,5 @@ impl Scope {
                 .kinds
                 .iter()
                 .all(|kind| matches!(kind, Fault::Hang | Fault::Renamed))
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "N = {}, {:?}", self.nodes, self.policy)?;
-        if self.founders > 0 {
-            write!(f, ", {} founders", self.founders)?;
-        }
-        let all = [
-            (self.longer, "two max_ttl"),
-            (self.extends, "extension"),
-            (self.apart, "votes after looks"),
-            (self.patience > 0, "slow looks"),
-            (self.prompt, "prompt"),
-        ];
-        for (is_on, name) in all {
-            if is_on {
-                write!(f, ", {name}")?;
-            }
-        }
-        match self.faults {
-            0 => f.write_str(", no fault"),
-            faults => write!(f, ", {faults} of {:?}", self.kinds),
-        }
     }
 }

@@ -2,10 +2,9 @@
 
 use crate::faults::Event;
 use crate::note::{Memo, OLD};
-use crate::packed::Key;
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::search::{self, After, Wrong};
+use crate::search::{self, After, Wrong, fingerprint};
 use crate::world::{Case, Life, Link, PROGRAMS, Phase, Program, Round, World};
 use quorumlock::algorithm::incarnation::Origin;
 use quorumlock::algorithm::quarantine::RestartPolicy;
@@ -31,7 +30,6 @@ impl search::World for World {
     type Rule = Rule;
     type Scope = Scope;
     type Step = Step;
-    type Key = Key;
     const SPECIAL: Option<&'static str> = None;
 
     fn first(scope: Scope) -> World {
@@ -220,46 +218,35 @@ impl search::World for World {
         self.check_idle(Case { rule, scope })
     }
 
-    fn key(&self, scope: Scope) -> Key {
-        self.packed(scope.nodes)
-    }
-
-    fn describe(&self, step: Step) -> String {
-        let name = |p: usize| char::from(b'A' + p as u8);
-        match step {
-            Step::Begin(p, is_long, is_quiet) => {
-                let long = if is_long {
-                    ", with the longer max_ttl"
-                } else {
-                    ""
-                };
-                format!(
-                    "{} begins{long}{}",
-                    name(p),
-                    if is_quiet {
-                        ", and will write no notes"
-                    } else {
-                        ""
-                    }
-                )
+    fn key(&self, scope: Scope) -> u128 {
+        let mut swapped = *self;
+        swapped.programs.swap(0, 1);
+        for node in &mut swapped.nodes {
+            for data in std::iter::once(&mut node.data).chain(&mut node.copy) {
+                data.lock = [0, 2, 1][usize::from(data.lock)];
             }
-            Step::Extend(p) => format!("{} extends its lease", name(p)),
-            Step::Look(p, n, true) => format!("{} looks at {n}, and asks for its vote", name(p)),
-            Step::Look(p, n, false) => format!("{} looks at {n}", name(p)),
-            Step::Vote(p, n) => format!("{} asks {n} for its vote", name(p)),
-            Step::Silent(p, n) => format!("{n} does not reply to {}", name(p)),
-            Step::Note(p, n, true) => format!("the note of {} arrives at {n}", name(p)),
-            Step::Note(p, n, false) => {
-                format!("the note of {} arrives at {n}, the reply is lost", name(p))
-            }
-            Step::LoseNote(p, n) => format!("the note of {} to {n} is lost", name(p)),
-            Step::Tick => "a tick".to_owned(),
-            Step::Event(n, event) => format!("{n}: {event:?}"),
         }
+        // The least of all that differ in names.
+        self.nameless(scope).min(swapped.nameless(scope))
     }
 }
 
 impl World {
+    /// The same for all states that differ in names of nodes.
+    fn nameless(&self, scope: Scope) -> u128 {
+        let mut nodes: Vec<u128> = (0..scope.nodes)
+            .map(|n| fingerprint(&(self.nodes[n], self.programs.map(|program| program.links[n]))))
+            .collect();
+        nodes.sort_unstable();
+        let programs = self.programs.map(|program| {
+            (
+                (program.life, program.is_long, program.is_quiet),
+                (program.age, program.round),
+            )
+        });
+        fingerprint(&(nodes, programs, self.faults, self.is_passed_over))
+    }
+
     fn may_tick(&self, scope: Scope) -> bool {
         self.programs.iter().all(|program| {
             let is_due = program.round.age >= scope.patience;

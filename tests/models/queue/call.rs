@@ -5,8 +5,8 @@
 //! decided (`engine::rounds`).
 
 use crate::node::{CALLS, Lock};
-use crate::packed::Watch;
 use crate::rules::Rule;
+use crate::watch::Watch;
 use crate::world::{NODES, NOW, PLACE_LEASE};
 use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::kind::EntryKind;

@@ -13,15 +13,13 @@
 
 use crate::call::{CallState, Phase};
 use crate::node::{CALLS, Calls, Kind, Lock, Take, bit};
-use crate::packed::State;
 use crate::pipe::Request;
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::{self, After, Won, Wrong};
+use crate::search::{self, After, Wrong, fingerprint};
 use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World, name};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// Most steps without a timer of `place_lease`.
@@ -29,23 +27,21 @@ const STEPS: usize = 300;
 /// Most such timers of all calls.
 const POLLS: usize = 12;
 
-impl search::World for State {
+impl search::World for World {
     type Rule = Rule;
     type Scope = Scope;
     type Step = Step;
-    type Key = u128;
     const SPECIAL: Option<&'static str> = None;
 
-    fn first(scope: Scope) -> State {
-        State::of(&World::begin(scope))
+    fn first(scope: Scope) -> World {
+        World::begin(scope)
     }
 
     fn steps(&self, _rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
-        let world = self.world();
         steps.clear();
-        world.push_steps(scope.is_timely, steps);
-        world.push_faults(scope, steps);
-        for (c, _) in world
+        self.push_steps(scope.is_timely, steps);
+        self.push_faults(scope, steps);
+        for (c, _) in self
             .calls
             .iter()
             .enumerate()
@@ -56,8 +52,7 @@ impl search::World for State {
         }
     }
 
-    fn after(self, step: Step, rule: Rule, scope: Scope) -> Result<After<State>, Wrong> {
-        let mut world = self.world();
+    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
         let is_fault = match step {
             Step::GiveUp(_)
             | Step::Kill(_)
@@ -66,41 +61,35 @@ impl search::World for State {
             | Step::Down(_)
             | Step::QueueLost(_) => true,
             Step::ExecuteUnheard(..) | Step::Lose(..) | Step::Newcomer(_) => true,
-            Step::Poll(_) => !world.excused,
+            Step::Poll(_) => !self.excused,
             _ => false,
         };
-        world.faults -= u8::from(is_fault);
-        let won: Option<Won> = world.apply(step, rule, scope)?;
-        Ok(After {
-            world: State::of(&world),
-            won,
-        })
+        self.faults -= u8::from(is_fault);
+        let won = self.apply(step, rule, scope)?;
+        Ok(After { world: self, won })
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
-        let world = self.world();
-        let kind = world.nodes[0].node.kind;
-        let is_held = world
+        let kind = self.nodes[0].node.kind;
+        let is_held = self
             .calls
             .iter()
             .any(|call| call.queued.phase == Phase::Holding);
-        if !world.is_settled() || is_held && kind == Kind::Mutex {
+        if !self.is_settled() || is_held && kind == Kind::Mutex {
             return Ok(());
         }
         let mut steps = Vec::new();
-        world.push_steps(false, &mut steps);
+        self.push_steps(false, &mut steps);
         steps.retain(|step| !matches!(step, Step::Release(_)));
         let is_seen =
-            kind != Kind::Mutex && !world.up().any(|(_, state)| state.node.has_unseen_death);
+            kind != Kind::Mutex && !self.up().any(|(_, state)| state.node.has_unseen_death);
         let granting = |c: usize| {
-            world
-                .up()
+            self.up()
                 .filter(|(_, state)| state.node.would_grant(c))
                 .count()
         };
-        let passed =
-            (0..CALLS).find(|&c| is_seen && world.waits(c) && granting(c) >= world.quorum());
-        if let (true, false, Some(c)) = (steps.is_empty(), world.excused, passed) {
+        let passed = (0..CALLS).find(|&c| is_seen && self.waits(c) && granting(c) >= self.quorum());
+        if let (true, false, Some(c)) = (steps.is_empty(), self.excused, passed) {
             return Err(Wrong(format!(
                 "no node wakes {}, which would be granted",
                 name(c)
@@ -109,27 +98,15 @@ impl search::World for State {
         if is_held {
             return Ok(());
         }
-        let waiting = (0..CALLS).find(|&c| world.waits(c));
-        if let (true, false, Some(c)) = (steps.is_empty(), world.excused, waiting) {
+        let waiting = (0..CALLS).find(|&c| self.waits(c));
+        if let (true, false, Some(c)) = (steps.is_empty(), self.excused, waiting) {
             return Err(Wrong(format!("no node wakes {}", name(c))));
         }
-        world.progress(rule, scope)
+        self.progress(rule, scope)
     }
 
     fn key(&self, _scope: Scope) -> u128 {
-        let mut fingerprint = Fingerprint::default();
-        State::of(&self.world().canonical()).hash(&mut fingerprint);
-        fingerprint.0
-    }
-
-    fn describe(&self, step: Step) -> String {
-        step.to_string()
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.world().fmt(f)
+        fingerprint(&self.canonical())
     }
 }
 
@@ -333,58 +310,6 @@ impl World {
     }
 }
 
-/// 128 bits of what is hashed, by FNV in words: two of a billion states have the same with a chance
-/// of 1 : 10²⁰.
-struct Fingerprint(u128);
-
-impl Default for Fingerprint {
-    fn default() -> Fingerprint {
-        Fingerprint(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-}
-
-impl Hasher for Fingerprint {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            self.write_u64(
-                chunk
-                    .iter()
-                    .fold(0, |word, &byte| word << 8 | u64::from(byte)),
-            );
-        }
-    }
-
-    fn write_u8(&mut self, byte: u8) {
-        self.write_u64(byte.into());
-    }
-
-    fn write_u16(&mut self, word: u16) {
-        self.write_u64(word.into());
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word.into());
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ u128::from(word))
-            .wrapping_mul(0x0100_0000_0000_0000_0000_013b)
-            .rotate_left(47);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 as u64
-    }
-}
-
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, state) in self.nodes[..self.count.into()].iter().enumerate() {
@@ -446,44 +371,5 @@ impl fmt::Display for World {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Step::Begin(c, clock) => write!(f, "{} begins, its clock shows {clock}", name(c)),
-            Step::Ask(c) => write!(f, "{} asks", name(c)),
-            Step::Conclude(c) => write!(f, "{} waits for no more nodes", name(c)),
-            Step::Poll(c) => write!(f, "{} asks after place_lease", name(c)),
-            Step::Execute(c, n) => write!(f, "node {n} executes a request of {}", name(c)),
-            Step::ExecuteUnheard(c, n) => write!(
-                f,
-                "node {n} executes a request of {}, the reply is lost",
-                name(c)
-            ),
-            Step::Lose(c, n, false) => write!(f, "the connection of {} to {n} ends", name(c)),
-            Step::Lose(c, n, true) => write!(
-                f,
-                "the connection of {} to {n} ends, a take arrives later",
-                name(c)
-            ),
-            Step::ExecuteLate(n) => write!(f, "node {n} executes a late take"),
-            Step::Deliver(c, n, message) => {
-                write!(f, "a message of {n} reaches {}: {message:?}", name(c))
-            }
-            Step::Release(c) => write!(f, "{} releases", name(c)),
-            Step::GiveUp(c) => write!(f, "{} gives up", name(c)),
-            Step::Kill(c) => write!(f, "{} is killed", name(c)),
-            Step::Hang(c) => write!(f, "{} hangs", name(c)),
-            Step::Drop(c, n) => write!(f, "what {} sent to {n} is lost", name(c)),
-            Step::Cut(c, n) => write!(f, "the subscription of {} on {n} ends", name(c)),
-            Step::Confirm(c, n) => write!(f, "the subscription of {} on {n} is confirmed", name(c)),
-            Step::QueueLost(n) => write!(f, "node {n} loses its queue"),
-            Step::Down(n) => write!(f, "node {n} ends"),
-            Step::Newcomer(n) => write!(f, "node {n} grants to a call without an entry"),
-            Step::ReleaseNewcomer(n) => write!(f, "that releases on {n}"),
-            Step::Expire(n) => write!(f, "the lock ends on {n}"),
-        }
     }
 }

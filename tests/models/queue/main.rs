@@ -37,19 +37,19 @@ mod faults;
 mod judge;
 mod node;
 mod order;
-mod packed;
 mod pipe;
 mod rules;
 mod scope;
 #[path = "../search.rs"]
 mod search;
 mod shares;
+mod watch;
 mod world;
 
 use node::Kind;
-use packed::State;
 use rules::Rule;
 use scope::{ALL, Fault, Scope};
+use world::World;
 
 /// One node, three calls.
 const ONE: Scope = Scope {
@@ -83,11 +83,11 @@ const SHARED: [Fault; 7] = [
 ];
 
 fn holds(scope: Scope) {
-    search::holds::<State>(Rule::Proved, scope);
+    search::holds::<World>(Rule::Proved, scope);
 }
 
 fn is_refuted(rule: Rule, scope: Scope) {
-    search::is_refuted::<State>(rule, scope);
+    search::is_refuted::<World>(rule, scope);
 }
 
 fn is_full() -> bool {

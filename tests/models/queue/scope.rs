@@ -1,7 +1,6 @@
 //! How much there is to search: nodes, calls, and what may fail.
 
 use crate::node::Kind;
-use std::fmt;
 
 /// What may fail, or happen without need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub(crate) const ALL: [Fault; 11] = [
     Fault::Unheard,
 ];
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) nodes: usize,
     pub(crate) kind: Kind,
@@ -61,28 +60,5 @@ pub(crate) struct Scope {
 impl Scope {
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.kinds.contains(&fault)
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scope {
-            nodes,
-            kind,
-            calls,
-            faults,
-            kinds,
-            clocks,
-            is_subscribed,
-            is_timely,
-        } = self;
-        write!(f, "{kind:?}, N = {nodes}, {calls} calls, {clocks} clocks, ")?;
-        f.write_str(if *is_subscribed { "" } else { "no channels, " })?;
-        f.write_str(if *is_timely { "timely, " } else { "" })?;
-        match (faults, kinds.len()) {
-            (0, _) | (_, 0) => f.write_str("no fault"),
-            (_, count) if count == ALL.len() => write!(f, "{faults} of all faults"),
-            _ => write!(f, "{faults} of {kinds:?}"),
-        }
     }
 }

@@ -16,11 +16,11 @@
 
 use crate::call::{CallState, Phase, Reply, Verdict};
 use crate::node::{CALLS, Kind, Lock, Node, Take, bit};
-use crate::packed::Watch;
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
 use crate::search::{Won, Wrong};
+use crate::watch::Watch;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{Aftermath, HeadWatch, Message};
 use quorumlock::algorithm::time::Timestamp;
