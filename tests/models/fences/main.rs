@@ -63,21 +63,12 @@ const THREE: Scope = Scope {
     ..TWO
 };
 /// A read-write lock.
-const SHARED: Scope = Scope {
-    shares: true,
-    ..TWO
-};
+const SHARED: Scope = TWO.shares();
 
 #[test]
 fn the_rule_holds_for_two_attempts() {
     holds(Rule::Proved, TWO);
-    holds(
-        Rule::Proved,
-        Scope {
-            repairs: true,
-            ..TWO
-        },
-    );
+    holds(Rule::Proved, TWO.repairs());
     holds(Rule::LateRepliesJoin, TWO);
 }
 
@@ -86,57 +77,20 @@ fn the_rule_holds_with_readers_in_between() {
     holds(Rule::Proved, SHARED);
     holds(Rule::DowngradedRaises, SHARED);
     if !cfg!(debug_assertions) {
-        holds(
-            Rule::Proved,
-            Scope {
-                repairs: true,
-                floors: false,
-                ..SHARED
-            },
-        );
+        holds(Rule::Proved, SHARED.repairs().without_floors());
     }
     if is_full() {
-        holds(
-            Rule::Proved,
-            Scope {
-                repairs: true,
-                ..SHARED
-            },
-        );
-        holds(
-            Rule::DowngradedRaises,
-            Scope {
-                repairs: true,
-                ..SHARED
-            },
-        );
-        holds(
-            Rule::Proved,
-            Scope {
-                shares: true,
-                ..THREE
-            },
-        );
+        holds(Rule::Proved, SHARED.repairs());
+        holds(Rule::DowngradedRaises, SHARED.repairs());
+        holds(Rule::Proved, THREE.shares());
     }
 }
 
 #[test]
 fn the_rule_holds_for_three_attempts() {
     if is_full() {
-        holds(
-            Rule::Proved,
-            Scope {
-                floors: true,
-                ..THREE
-            },
-        );
-        holds(
-            Rule::Proved,
-            Scope {
-                repairs: true,
-                ..THREE
-            },
-        );
+        holds(Rule::Proved, THREE.floors());
+        holds(Rule::Proved, THREE.repairs());
         holds(Rule::LateRepliesJoin, THREE);
     }
     if !cfg!(debug_assertions) {
@@ -146,34 +100,21 @@ fn the_rule_holds_for_three_attempts() {
 
 #[test]
 fn the_rule_holds_with_a_node_that_is_far_ahead_and_left_out() {
-    holds(Rule::Proved, Scope { ahead: true, ..TWO });
-    holds(
-        Rule::Proved,
-        Scope {
-            ahead: true,
-            repairs: true,
-            ..TWO
-        },
-    );
+    holds(Rule::Proved, TWO.ahead());
+    holds(Rule::Proved, TWO.ahead().repairs());
     if !cfg!(debug_assertions) {
-        holds(
-            Rule::Proved,
-            Scope {
-                ahead: true,
-                ..THREE
-            },
-        );
+        holds(Rule::Proved, THREE.ahead());
     }
 }
 
 #[test]
 fn counting_a_node_that_is_far_ahead_is_refuted() {
-    is_refuted(Rule::AheadCounts, Scope { ahead: true, ..TWO });
+    is_refuted(Rule::AheadCounts, TWO.ahead());
 }
 
 #[test]
 fn taking_a_node_that_is_far_ahead_for_one_that_acknowledged_is_refuted() {
-    is_refuted(Rule::AheadAcknowledges, Scope { ahead: true, ..TWO });
+    is_refuted(Rule::AheadAcknowledges, TWO.ahead());
 }
 
 #[test]

@@ -40,6 +40,44 @@ pub(crate) struct Scope {
     pub(crate) ahead: bool,
 }
 
+impl Scope {
+    /// The same but for one of its parts, as with all that follow.
+    pub(crate) const fn repairs(self) -> Scope {
+        Scope {
+            repairs: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn shares(self) -> Scope {
+        Scope {
+            shares: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn ahead(self) -> Scope {
+        Scope {
+            ahead: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn floors(self) -> Scope {
+        Scope {
+            floors: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn without_floors(self) -> Scope {
+        Scope {
+            floors: false,
+            ..self
+        }
+    }
+}
+
 /// A message that is sent at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -69,13 +69,10 @@ const ONE: Scope = Scope {
     prompt: false,
     open: open::ALL,
 };
-const TWO: Scope = Scope { nodes: 2, ..ONE };
-const THREE: Scope = Scope { nodes: 3, ..ONE };
+const TWO: Scope = ONE.nodes(2);
+const THREE: Scope = ONE.nodes(3);
 /// No attempt takes a tick.
-const PROMPT: Scope = Scope {
-    prompt: true,
-    ..THREE
-};
+const PROMPT: Scope = THREE.prompt();
 const STRICT: Scope = Scope {
     policy: RestartPolicy::Strict,
     open: open::NONE,
@@ -99,176 +96,71 @@ fn one_node() {
     let kinds = &[
         Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard,
     ];
-    holds(Scope {
-        faults: 3,
-        kinds,
-        patience: 1,
-        ..ONE
-    });
-    holds(Scope {
-        kinds,
-        apart: true,
-        ..ONE
-    });
-    holds(Scope {
-        kinds: &[Empty, Saved, Step],
-        extends: true,
-        ..ONE
-    });
+    holds(ONE.faults(3).kinds(kinds).patience(1));
+    holds(ONE.kinds(kinds).apart());
+    holds(ONE.kinds(&[Empty, Saved, Step]).extends());
 }
 
 #[test]
 fn two_nodes() {
-    holds(Scope {
-        kinds: &[Empty, Hang, Saved],
-        ..TWO
-    });
-    holds(Scope {
-        kinds: &[Empty, Step],
-        ..TWO
-    });
-    holds(Scope {
-        kinds: &[Empty, Hang],
-        longer: true,
-        ..TWO
-    });
+    holds(TWO.kinds(&[Empty, Hang, Saved]));
+    holds(TWO.kinds(&[Empty, Step]));
+    holds(TWO.kinds(&[Empty, Hang]).longer());
 }
 
 #[test]
 fn three_nodes_that_restart() {
-    holds(Scope {
-        faults: 3,
-        kinds: &[Empty, Hang],
-        ..PROMPT
-    });
-    holds(Scope {
-        kinds: &[Empty, Hang, Lost, Unheard],
-        ..PROMPT
-    });
-    holds(Scope {
-        kinds: &[Deleted, Empty, Saved],
-        ..PROMPT
-    });
+    holds(PROMPT.faults(3).kinds(&[Empty, Hang]));
+    holds(PROMPT.kinds(&[Empty, Hang, Lost, Unheard]));
+    holds(PROMPT.kinds(&[Deleted, Empty, Saved]));
     if !cfg!(debug_assertions) {
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            ..THREE
-        });
+        holds(THREE.kinds(&[Empty, Hang]));
     }
     if is_full() {
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            patience: 1,
-            ..THREE
-        });
-        holds(Scope {
-            kinds: &[Empty, Hang, Saved],
-            ..THREE
-        });
+        holds(THREE.kinds(&[Empty, Hang]).patience(1));
+        holds(THREE.kinds(&[Empty, Hang, Saved]));
     }
 }
 
 #[test]
 fn three_nodes_that_lose_data_in_one_process() {
-    holds(Scope {
-        faults: 1,
-        kinds: &[Deleted, Demoted, Flushed],
-        apart: true,
-        ..PROMPT
-    });
+    holds(PROMPT.faults(1).kinds(&[Deleted, Demoted, Flushed]).apart());
     if !cfg!(debug_assertions) {
-        holds(Scope {
-            kinds: &[Deleted, Demoted, Empty, Flushed, Hang],
-            ..PROMPT
-        });
+        holds(PROMPT.kinds(&[Deleted, Demoted, Empty, Flushed, Hang]));
     }
     if is_full() {
-        holds(Scope {
-            faults: 1,
-            kinds: &[Flushed],
-            apart: true,
-            ..THREE
-        });
+        holds(THREE.faults(1).kinds(&[Flushed]).apart());
     }
 }
 
 #[test]
 fn three_nodes_whose_clocks_are_set() {
-    holds(Scope {
-        kinds: &[Empty, Hang, Step],
-        ..PROMPT
-    });
-    holds(Scope {
-        founders: 2,
-        kinds: &[Empty, Step],
-        ..THREE
-    });
+    holds(PROMPT.kinds(&[Empty, Hang, Step]));
+    holds(THREE.founders(2).kinds(&[Empty, Step]));
     if is_full() {
-        holds(Scope {
-            kinds: &[Empty, Step],
-            ..THREE
-        });
+        holds(THREE.kinds(&[Empty, Step]));
     }
 }
 
 #[test]
 fn three_nodes_and_programs_with_a_longer_time_to_live() {
-    holds(Scope {
-        faults: 1,
-        longer: true,
-        ..PROMPT
-    });
-    search::holds::<World>(
-        Rule::StoresAtVotes,
-        Scope {
-            faults: 1,
-            longer: true,
-            ..PROMPT
-        },
-    );
+    holds(PROMPT.faults(1).longer());
+    search::holds::<World>(Rule::StoresAtVotes, PROMPT.faults(1).longer());
     if !cfg!(debug_assertions) {
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            longer: true,
-            ..PROMPT
-        });
+        holds(PROMPT.kinds(&[Empty, Hang]).longer());
     }
     if is_full() {
-        search::holds::<World>(
-            Rule::StoresAtVotes,
-            Scope {
-                kinds: &[Empty, Hang],
-                longer: true,
-                ..PROMPT
-            },
-        );
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            longer: true,
-            extends: true,
-            ..PROMPT
-        });
-        holds(Scope {
-            faults: 1,
-            longer: true,
-            ..THREE
-        });
+        search::holds::<World>(Rule::StoresAtVotes, PROMPT.kinds(&[Empty, Hang]).longer());
+        holds(PROMPT.kinds(&[Empty, Hang]).longer().extends());
+        holds(THREE.faults(1).longer());
     }
 }
 
 #[test]
 fn three_nodes_and_holders_that_extend_and_repair() {
-    holds(Scope {
-        kinds: &[Empty, Hang],
-        extends: true,
-        ..PROMPT
-    });
+    holds(PROMPT.kinds(&[Empty, Hang]).extends());
     if is_full() {
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            extends: true,
-            ..THREE
-        });
+        holds(THREE.kinds(&[Empty, Hang]).extends());
     }
 }
 
@@ -277,347 +169,138 @@ fn nothing_is_passed_over_with_strict() {
     let kinds = &[
         Deleted, Demoted, Empty, Flushed, Hang, Lost, Renamed, Saved, Unheard,
     ];
-    holds(Scope {
-        nodes: 1,
-        kinds,
-        apart: true,
-        patience: 1,
-        ..STRICT
-    });
-    holds(Scope {
-        nodes: 1,
-        kinds: &[Empty, Hang, Lost, Saved, Step],
-        apart: true,
-        patience: 1,
-        ..STRICT
-    });
-    holds(Scope {
-        kinds: &[Empty, Hang],
-        prompt: true,
-        ..STRICT
-    });
-    holds(Scope {
-        kinds: &[Empty, Step],
-        prompt: true,
-        ..STRICT
-    });
+    holds(STRICT.nodes(1).kinds(kinds).apart().patience(1));
+    holds(
+        STRICT
+            .nodes(1)
+            .kinds(&[Empty, Hang, Lost, Saved, Step])
+            .apart()
+            .patience(1),
+    );
+    holds(STRICT.kinds(&[Empty, Hang]).prompt());
+    holds(STRICT.kinds(&[Empty, Step]).prompt());
     if !cfg!(debug_assertions) {
-        holds(Scope {
-            nodes: 2,
-            faults: 1,
-            kinds: &[Demoted, Empty, Flushed, Saved],
-            apart: true,
-            ..STRICT
-        });
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            ..STRICT
-        });
-        holds(Scope {
-            faults: 1,
-            kinds: &[Demoted, Flushed],
-            apart: true,
-            prompt: true,
-            ..STRICT
-        });
+        holds(
+            STRICT
+                .nodes(2)
+                .faults(1)
+                .kinds(&[Demoted, Empty, Flushed, Saved])
+                .apart(),
+        );
+        holds(STRICT.kinds(&[Empty, Hang]));
+        holds(STRICT.faults(1).kinds(&[Demoted, Flushed]).apart().prompt());
     }
     if is_full() {
-        holds(Scope {
-            nodes: 1,
-            faults: 3,
-            kinds,
-            apart: true,
-            patience: 1,
-            ..STRICT
-        });
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            extends: true,
-            ..STRICT
-        });
-        holds(Scope {
-            kinds: &[Empty, Hang],
-            longer: true,
-            prompt: true,
-            open: open::LONGER,
-            ..STRICT
-        });
+        holds(STRICT.nodes(1).faults(3).kinds(kinds).apart().patience(1));
+        holds(STRICT.kinds(&[Empty, Hang]).extends());
+        holds(
+            STRICT
+                .kinds(&[Empty, Hang])
+                .longer()
+                .prompt()
+                .open(open::LONGER),
+        );
     }
 }
 
 #[test]
 fn the_open_cases_are_there() {
-    let without = |case: u8, scope: Scope| {
-        is_refuted(
-            Rule::Proved,
-            Scope {
-                open: open::ALL & !case,
-                ..scope
-            },
-        )
-    };
-    without(open::ALL_LOST, Scope { faults: 1, ..ONE });
+    let without = |case: u8, scope: Scope| is_refuted(Rule::Proved, scope.open(open::ALL & !case));
+    without(open::ALL_LOST, ONE.faults(1));
+    without(open::ALL_LOST, PROMPT.founders(2).kinds(&[Empty, Hang]));
+    without(open::FOUNDING, PROMPT.faults(1));
     without(
-        open::ALL_LOST,
-        Scope {
-            founders: 2,
-            kinds: &[Empty, Hang],
-            ..PROMPT
-        },
-    );
-    without(
-        open::FOUNDING,
-        Scope {
-            faults: 1,
-            ..PROMPT
-        },
+        open::MOMENT,
+        PROMPT.founders(3).faults(1).kinds(&[Flushed]).apart(),
     );
     without(
         open::MOMENT,
-        Scope {
-            founders: 3,
-            faults: 1,
-            kinds: &[Flushed],
-            apart: true,
-            ..PROMPT
-        },
-    );
-    without(
-        open::MOMENT,
-        Scope {
-            founders: 3,
-            faults: 1,
-            kinds: &[Demoted],
-            apart: true,
-            ..PROMPT
-        },
+        PROMPT.founders(3).faults(1).kinds(&[Demoted]).apart(),
     );
     without(
         open::LONGER,
-        Scope {
-            founders: 3,
-            kinds: &[Empty, Hang],
-            faults: 3,
-            longer: true,
-            ..PROMPT
-        },
+        PROMPT.founders(3).kinds(&[Empty, Hang]).faults(3).longer(),
     );
     // These are open with `Strict` too.
-    let longer = Scope {
-        kinds: &[Empty, Hang],
-        faults: 3,
-        longer: true,
-        prompt: true,
-        ..STRICT
-    };
+    let longer = STRICT.kinds(&[Empty, Hang]).faults(3).longer().prompt();
+    is_refuted(Rule::Proved, longer.founders(3));
     is_refuted(
         Rule::Proved,
-        Scope {
-            founders: 3,
-            ..longer
-        },
-    );
-    is_refuted(
-        Rule::Proved,
-        Scope {
-            nodes: 1,
-            kinds: &[Flushed, Step],
-            apart: true,
-            patience: 1,
-            ..STRICT
-        },
+        STRICT.nodes(1).kinds(&[Flushed, Step]).apart().patience(1),
     );
 }
 
 #[test]
 fn judging_by_the_first_quorum_is_refuted() {
     is_refuted(Rule::FirstQuorum, PROMPT);
-    is_refuted(
-        Rule::FirstQuorum,
-        Scope {
-            founders: 2,
-            faults: 1,
-            ..PROMPT
-        },
-    );
+    is_refuted(Rule::FirstQuorum, PROMPT.founders(2).faults(1));
 }
 
 #[test]
 fn a_note_of_another_incarnation_that_counts_is_refuted() {
+    is_refuted(Rule::AnyIncarnation, ONE.faults(1).kinds(&[Saved]));
     is_refuted(
         Rule::AnyIncarnation,
-        Scope {
-            faults: 1,
-            kinds: &[Saved],
-            ..ONE
-        },
-    );
-    is_refuted(
-        Rule::AnyIncarnation,
-        Scope {
-            founders: 3,
-            faults: 1,
-            kinds: &[Saved],
-            ..PROMPT
-        },
+        PROMPT.founders(3).faults(1).kinds(&[Saved]),
     );
 }
 
 #[test]
 fn a_founder_that_counts_unheard_is_refuted() {
-    is_refuted(
-        Rule::FoundsUnheard,
-        Scope {
-            faults: 3,
-            kinds: &[Empty, Lost],
-            ..PROMPT
-        },
-    );
+    is_refuted(Rule::FoundsUnheard, PROMPT.faults(3).kinds(&[Empty, Lost]));
 }
 
 #[test]
 fn a_longer_time_to_live_that_is_overlooked_is_refuted() {
-    is_refuted(
-        Rule::OwnTtl,
-        Scope {
-            founders: 3,
-            faults: 1,
-            longer: true,
-            ..PROMPT
-        },
-    );
-    let scope = Scope {
-        founders: 3,
-        kinds: &[Empty, Hang],
-        longer: true,
-        ..PROMPT
-    };
+    is_refuted(Rule::OwnTtl, PROMPT.founders(3).faults(1).longer());
+    let scope = PROMPT.founders(3).kinds(&[Empty, Hang]).longer();
     is_refuted(Rule::OwnNote, scope);
     is_refuted(Rule::CountsEarly, scope);
 }
 
 #[test]
 fn one_clock_alone_is_refuted() {
-    is_refuted(
-        Rule::ClockOfNode,
-        Scope {
-            founders: 3,
-            kinds: &[Empty, Step],
-            ..PROMPT
-        },
-    );
+    is_refuted(Rule::ClockOfNode, PROMPT.founders(3).kinds(&[Empty, Step]));
     is_refuted(
         Rule::YoungByEither,
-        Scope {
-            founders: 2,
-            kinds: &[Empty, Step],
-            ..PROMPT
-        },
+        PROMPT.founders(2).kinds(&[Empty, Step]),
     );
 }
 
 #[test]
 fn a_note_that_is_written_whatever_is_there_is_refuted() {
-    is_refuted(
-        Rule::Unconditional,
-        Scope {
-            faults: 1,
-            longer: true,
-            ..PROMPT
-        },
-    );
+    is_refuted(Rule::Unconditional, PROMPT.faults(1).longer());
 }
 
 #[test]
 fn a_note_by_an_old_look_is_refuted() {
-    is_refuted(
-        Rule::LateNotes,
-        Scope {
-            faults: 1,
-            kinds: &[Flushed],
-            ..THREE
-        },
-    );
+    is_refuted(Rule::LateNotes, THREE.faults(1).kinds(&[Flushed]));
 }
 
 #[test]
 fn a_program_that_notes_nothing_is_refuted() {
-    is_refuted(
-        Rule::SomeNoteNothing,
-        Scope {
-            faults: 1,
-            ..PROMPT
-        },
-    );
+    is_refuted(Rule::SomeNoteNothing, PROMPT.faults(1));
 }
 
 #[test]
 fn founding_and_looks_without_names_are_refuted_with_strict() {
-    is_refuted(
-        Rule::StrictFoundsAll,
-        Scope {
-            nodes: 1,
-            faults: 1,
-            ..STRICT
-        },
-    );
+    is_refuted(Rule::StrictFoundsAll, STRICT.nodes(1).faults(1));
     is_refuted(
         Rule::StrictReadsNoNames,
-        Scope {
-            nodes: 1,
-            faults: 1,
-            kinds: &[Demoted],
-            apart: true,
-            ..STRICT
-        },
+        STRICT.nodes(1).faults(1).kinds(&[Demoted]).apart(),
     );
 }
 
 #[test]
 fn waits_without_need_are_refuted() {
-    is_refuted(
-        Rule::IdAlone,
-        Scope {
-            nodes: 1,
-            kinds: &[Renamed],
-            ..PROMPT
-        },
-    );
-    is_refuted(
-        Rule::IdAlone,
-        Scope {
-            kinds: &[Renamed],
-            ..PROMPT
-        },
-    );
-    is_refuted(
-        Rule::NothingYoung,
-        Scope {
-            faults: 0,
-            kinds: &[],
-            ..PROMPT
-        },
-    );
-    is_refuted(
-        Rule::WithoutQuorum,
-        Scope {
-            kinds: &[Hang],
-            ..PROMPT
-        },
-    );
-    holds(Scope {
-        kinds: &[Hang, Renamed],
-        ..PROMPT
-    });
+    is_refuted(Rule::IdAlone, PROMPT.nodes(1).kinds(&[Renamed]));
+    is_refuted(Rule::IdAlone, PROMPT.kinds(&[Renamed]));
+    is_refuted(Rule::NothingYoung, PROMPT.faults(0).kinds(&[]));
+    is_refuted(Rule::WithoutQuorum, PROMPT.kinds(&[Hang]));
+    holds(PROMPT.kinds(&[Hang, Renamed]));
 }
 
 #[test]
 fn a_note_that_is_ahead_and_kept_is_refuted() {
-    is_refuted(
-        Rule::KeepsAhead,
-        Scope {
-            kinds: &[Empty, Step],
-            ..TWO
-        },
-    );
+    is_refuted(Rule::KeepsAhead, TWO.kinds(&[Empty, Step]));
 }

@@ -69,6 +69,59 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// The same but for one of its parts, as with all that follow.
+    pub(crate) const fn nodes(self, nodes: usize) -> Scope {
+        Scope { nodes, ..self }
+    }
+
+    pub(crate) const fn founders(self, founders: usize) -> Scope {
+        Scope { founders, ..self }
+    }
+
+    pub(crate) const fn faults(self, faults: u8) -> Scope {
+        Scope { faults, ..self }
+    }
+
+    pub(crate) const fn kinds(self, kinds: &'static [Fault]) -> Scope {
+        Scope { kinds, ..self }
+    }
+
+    pub(crate) const fn longer(self) -> Scope {
+        Scope {
+            longer: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn extends(self) -> Scope {
+        Scope {
+            extends: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn apart(self) -> Scope {
+        Scope {
+            apart: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn patience(self, patience: u8) -> Scope {
+        Scope { patience, ..self }
+    }
+
+    pub(crate) const fn prompt(self) -> Scope {
+        Scope {
+            prompt: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn open(self, open: u8) -> Scope {
+        Scope { open, ..self }
+    }
+
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.kinds.contains(&fault)
     }

@@ -63,11 +63,7 @@ const ONE: Scope = Scope {
     is_timely: false,
 };
 /// Three nodes, two calls.
-const THREE: Scope = Scope {
-    nodes: 3,
-    calls: 2,
-    ..ONE
-};
+const THREE: Scope = ONE.nodes(3).calls(2);
 const PERMITS: Kind = Kind::Permits(2);
 /// The first two calls write.
 const READ_WRITE: Kind = Kind::ReadWrite(0b11);
@@ -96,21 +92,11 @@ fn is_full() -> bool {
 
 #[test]
 fn three_calls_wait_for_one_node() {
-    holds(Scope {
-        is_timely: true,
-        ..ONE
-    });
+    holds(ONE.timely());
     if is_full() {
-        holds(Scope {
-            is_subscribed: false,
-            ..ONE
-        });
-        holds(Scope { clocks: 2, ..ONE });
-        holds(Scope {
-            faults: 2,
-            is_timely: true,
-            ..ONE
-        });
+        holds(ONE.unsubscribed());
+        holds(ONE.clocks(2));
+        holds(ONE.faults(2).timely());
     }
 }
 
@@ -124,63 +110,30 @@ fn two_calls_wait_for_three_nodes() {
         Fault::Poll,
         Fault::QueueLost,
     ] {
-        holds(Scope {
-            kinds: std::slice::from_ref(kind),
-            ..THREE
-        });
+        holds(THREE.kinds(std::slice::from_ref(kind)));
     }
     for kind in &[Fault::Down, Fault::Lose, Fault::Unheard] {
-        holds(Scope {
-            kinds: std::slice::from_ref(kind),
-            is_timely: true,
-            ..THREE
-        });
+        holds(THREE.kinds(std::slice::from_ref(kind)).timely());
     }
     if is_full() {
-        holds(Scope {
-            is_timely: true,
-            ..THREE
-        });
-        holds(Scope {
-            clocks: 2,
-            faults: 0,
-            ..THREE
-        });
+        holds(THREE.timely());
+        holds(THREE.clocks(2).faults(0));
     }
 }
 
 #[test]
 fn no_call_waits_for_a_permit_that_it_would_be_granted() {
-    let scope = Scope {
-        kind: PERMITS,
-        calls: 4,
-        kinds: &SHARED,
-        ..ONE
-    };
-    holds(Scope {
-        kinds: &[Fault::Kill],
-        ..scope
-    });
+    let scope = ONE.kind(PERMITS).calls(4).kinds(&SHARED);
+    holds(scope.kinds(&[Fault::Kill]));
     if is_full() {
-        holds(Scope {
-            is_subscribed: true,
-            ..scope
-        });
+        holds(scope);
     }
 }
 
 #[test]
 fn no_call_waits_to_read_or_write_that_would_be_granted() {
-    let scope = Scope {
-        kind: READ_WRITE,
-        calls: 4,
-        kinds: &SHARED,
-        ..ONE
-    };
-    holds(Scope {
-        kinds: &[Fault::Kill],
-        ..scope
-    });
+    let scope = ONE.kind(READ_WRITE).calls(4).kinds(&SHARED);
+    holds(scope.kinds(&[Fault::Kill]));
     if is_full() {
         holds(scope);
     }
@@ -189,34 +142,16 @@ fn no_call_waits_to_read_or_write_that_would_be_granted() {
 #[test]
 fn readers_and_writers_wait_for_three_nodes() {
     for writers in [0b01, 0b11] {
-        let scope = Scope {
-            kind: Kind::ReadWrite(writers),
-            is_timely: true,
-            kinds: &SHARED,
-            ..THREE
-        };
+        let scope = THREE.kind(Kind::ReadWrite(writers)).timely().kinds(&SHARED);
         for kind in &[Fault::GiveUp, Fault::Kill] {
-            holds(Scope {
-                kinds: std::slice::from_ref(kind),
-                ..scope
-            });
+            holds(scope.kinds(std::slice::from_ref(kind)));
         }
         if !cfg!(debug_assertions) {
             holds(scope);
-            holds(Scope {
-                nodes: 2,
-                calls: 3,
-                faults: 0,
-                ..scope
-            });
+            holds(scope.nodes(2).calls(3).faults(0));
         }
         if is_full() {
-            holds(Scope {
-                nodes: 2,
-                calls: 3,
-                kinds: &[Fault::Kill],
-                ..scope
-            });
+            holds(scope.nodes(2).calls(3).kinds(&[Fault::Kill]));
         }
     }
 }
@@ -227,12 +162,7 @@ fn a_grant_that_removes_its_entry_is_refuted() {
     if is_full() || !cfg!(debug_assertions) {
         is_refuted(
             Rule::GrantRemoves,
-            Scope {
-                faults: 2,
-                kinds: &[Fault::Newcomer],
-                is_timely: true,
-                ..THREE
-            },
+            THREE.faults(2).kinds(&[Fault::Newcomer]).timely(),
         );
     }
 }
@@ -241,24 +171,17 @@ fn a_grant_that_removes_its_entry_is_refuted() {
 fn tickets_without_agreement_are_refuted() {
     is_refuted(
         Rule::NoAgreement,
-        Scope {
-            faults: 2,
-            kinds: &[Fault::Cut, Fault::Down],
-            is_timely: true,
-            ..THREE
-        },
+        THREE.faults(2).kinds(&[Fault::Cut, Fault::Down]).timely(),
     );
 }
 
 #[test]
 fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
-    let scope = Scope {
-        faults: 2,
-        kinds: &[Fault::Newcomer],
-        is_subscribed: false,
-        is_timely: true,
-        ..THREE
-    };
+    let scope = THREE
+        .faults(2)
+        .kinds(&[Fault::Newcomer])
+        .unsubscribed()
+        .timely();
     is_refuted(Rule::ConfirmedIsFirst, scope);
     if is_full() {
         holds(scope);
@@ -269,13 +192,7 @@ fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
 fn a_leave_that_wakes_no_other_is_refuted() {
     is_refuted(
         Rule::LeaveWakesNone,
-        Scope {
-            calls: 4,
-            faults: 2,
-            kinds: &[Fault::GiveUp],
-            is_timely: true,
-            ..ONE
-        },
+        ONE.calls(4).faults(2).kinds(&[Fault::GiveUp]).timely(),
     );
 }
 
@@ -284,105 +201,45 @@ fn a_challenge_by_the_second_only_is_refuted() {
     let kinds = &[Fault::Hang, Fault::Kill];
     is_refuted(
         Rule::OnlySecondPasses,
-        Scope {
-            calls: 4,
-            faults: 2,
-            kinds,
-            is_timely: true,
-            ..ONE
-        },
+        ONE.calls(4).faults(2).kinds(kinds).timely(),
     );
 }
 
 #[test]
 fn an_entry_that_is_kept_while_its_client_reconnects_is_refuted() {
-    is_refuted(
-        Rule::BlocksWhileAway,
-        Scope {
-            kinds: &[Fault::Kill],
-            ..ONE
-        },
-    );
-    is_refuted(
-        Rule::PassedWhileAway,
-        Scope {
-            kinds: &[Fault::Cut],
-            ..ONE
-        },
-    );
+    is_refuted(Rule::BlocksWhileAway, ONE.kinds(&[Fault::Kill]));
+    is_refuted(Rule::PassedWhileAway, ONE.kinds(&[Fault::Cut]));
 }
 
 #[test]
 fn no_message_to_the_next_one_is_refuted() {
-    is_refuted(
-        Rule::NoNext,
-        Scope {
-            kinds: &[Fault::Kill],
-            ..ONE
-        },
-    );
-    is_refuted(
-        Rule::RefusedIsNotNext,
-        Scope {
-            kinds: &[Fault::Kill],
-            ..ONE
-        },
-    );
+    is_refuted(Rule::NoNext, ONE.kinds(&[Fault::Kill]));
+    is_refuted(Rule::RefusedIsNotNext, ONE.kinds(&[Fault::Kill]));
     is_refuted(
         Rule::UndoWakesNoNext,
-        Scope {
-            faults: 2,
-            kinds: &[Fault::Kill, Fault::Unheard],
-            ..ONE
-        },
+        ONE.faults(2).kinds(&[Fault::Kill, Fault::Unheard]),
     );
     is_refuted(
         Rule::EndedIgnoresNext,
-        Scope {
-            faults: 2,
-            kinds: &[Fault::Kill, Fault::Late],
-            ..ONE
-        },
+        ONE.faults(2).kinds(&[Fault::Kill, Fault::Late]),
     );
 }
 
 #[test]
 fn a_lost_attempt_that_is_not_undone_or_not_repeated_is_refuted() {
-    is_refuted(
-        Rule::NoUndoWhereSilent,
-        Scope {
-            kinds: &[Fault::Unheard],
-            ..ONE
-        },
-    );
-    is_refuted(
-        Rule::SilenceWaits,
-        Scope {
-            kinds: &[Fault::Lose],
-            ..ONE
-        },
-    );
+    is_refuted(Rule::NoUndoWhereSilent, ONE.kinds(&[Fault::Unheard]));
+    is_refuted(Rule::SilenceWaits, ONE.kinds(&[Fault::Lose]));
 }
 
 #[test]
 fn weaker_rules_of_shares_are_refuted() {
     for kind in [PERMITS, READ_WRITE] {
-        let scope = Scope {
-            kind,
-            calls: 4,
-            kinds: &[Fault::Kill],
-            ..ONE
-        };
+        let scope = ONE.kind(kind).calls(4).kinds(&[Fault::Kill]);
         is_refuted(Rule::NoNext, scope);
         is_refuted(Rule::BlocksWhileAway, scope);
     }
     is_refuted(
         Rule::NextMayBeDead,
-        Scope {
-            kind: READ_WRITE,
-            calls: 4,
-            kinds: &[Fault::Kill],
-            ..ONE
-        },
+        ONE.kind(READ_WRITE).calls(4).kinds(&[Fault::Kill]),
     );
 }

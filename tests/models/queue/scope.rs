@@ -58,6 +58,45 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
+    /// The same but for one of its parts, as with all that follow.
+    pub(crate) const fn nodes(self, nodes: usize) -> Scope {
+        Scope { nodes, ..self }
+    }
+
+    pub(crate) const fn kind(self, kind: Kind) -> Scope {
+        Scope { kind, ..self }
+    }
+
+    pub(crate) const fn calls(self, calls: usize) -> Scope {
+        Scope { calls, ..self }
+    }
+
+    pub(crate) const fn faults(self, faults: u8) -> Scope {
+        Scope { faults, ..self }
+    }
+
+    pub(crate) const fn kinds(self, kinds: &'static [Fault]) -> Scope {
+        Scope { kinds, ..self }
+    }
+
+    pub(crate) const fn clocks(self, clocks: u8) -> Scope {
+        Scope { clocks, ..self }
+    }
+
+    pub(crate) const fn unsubscribed(self) -> Scope {
+        Scope {
+            is_subscribed: false,
+            ..self
+        }
+    }
+
+    pub(crate) const fn timely(self) -> Scope {
+        Scope {
+            is_timely: true,
+            ..self
+        }
+    }
+
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.kinds.contains(&fault)
     }
