@@ -101,11 +101,10 @@ impl Finding {
         )
     }
 
-    /// The last lines of its trace.
+    /// Its plan, and the last lines of its trace.
     pub(crate) fn trace(&self, most: usize) -> String {
-        replay(Plan::of_seed(self.seed, self.plan.bounds))
-            .trace
-            .page(most)
+        let plan = Plan::of_seed(self.seed, self.plan.bounds);
+        format!("{plan:?}\n{}", replay(plan.clone()).trace.page(most))
     }
 
     /// The same, made as small as it gets.

@@ -61,31 +61,6 @@ impl HintPlan {
             strays: None,
         }
     }
-
-    /// In a few words.
-    pub(crate) fn describe(&self) -> String {
-        let HintPlan {
-            loss,
-            repetition,
-            delay,
-            disorder,
-            strays,
-        } = self;
-        let strays = strays
-            .as_ref()
-            .map_or(String::new(), |Strays { node, interval }| {
-                format!(
-                    "; a stranger publishes at node {node} every {} µs",
-                    interval / 1_000
-                )
-            });
-        format!(
-            "of the messages to subscribers, one in {loss} is lost, one in {repetition} is repeated, each is {} ms \
-             late and up to {} ms more{strays}",
-            delay / MILLISECOND,
-            disorder / MILLISECOND
-        )
-    }
 }
 
 impl World {
@@ -156,8 +131,7 @@ impl World {
         if !heard.is_empty() {
             self.saw("a notification that a subscriber receives");
             let Connection { client, node, .. } = self.connections[index];
-            let now = self.now;
-            self.trace.note(now, || {
+            self.note(|| {
                 let text: Vec<_> = heard
                     .split(|byte| *byte == b'\n')
                     .map(String::from_utf8_lossy)

@@ -280,19 +280,19 @@ impl World {
         let connection = &self.connections[command.connection];
         let client = connection.client;
         let is_stale = connection.is_closed_by_client;
-        self.trace.note_attempt(now, number, || {
+        let written_at = connection.command_written_at;
+        self.note_attempt(number, || {
             let text = String::from_utf8_lossy(reply).trim_end().to_owned();
             let late = if is_stale { ", on a connection closed since" } else { "" };
             let key = String::from_utf8_lossy(key);
             let about = about(command.words);
-            let written = plan::seconds(self.connections[command.connection].command_written_at);
+            let written = plan::seconds(written_at);
             format!(
                 "client {client} → node {node}: {action:?} {key:?} by attempt {number}{about}, sent at {written}: \
                  {text}{late}"
             )
         });
         let majority = self.judge.majority;
-        let written_at = connection.command_written_at;
         let seen = readers::sight(command.words, reply);
         self.saw(seen.unwrap_or_else(|| sight(command.words, reply, is_stale)));
         if key == SHARED_KEY.as_bytes() {

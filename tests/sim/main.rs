@@ -50,7 +50,6 @@
 //!   QUORUMLOCK_SIM_LINES=9999 …                                         more of its trace
 //!   QUORUMLOCK_SIM_SEEDS=200000 cargo test … within -- --nocapture      many, with figures
 //!   cargo test … literature -- --nocapture                              the traces of what must fail
-//!   cargo test … survey -- --ignored --nocapture                        which rules are broken by how many seeds
 //!   cargo test … planted -- --ignored --nocapture                       the table of planted faults
 //! ```
 //!
@@ -302,30 +301,5 @@ fn hunt() {
     match &campaign.finding {
         Some(finding) => println!("CAUGHT after {} seeds by {}", campaign.seeds, finding.rule),
         None => println!("MISSED by {} seeds", campaign.seeds),
-    }
-}
-
-/// Not a check: which rules are broken by how many seeds, and by which first.
-#[test]
-#[ignore = "run by hand, when much has changed"]
-fn survey() {
-    let first = number_from("QUORUMLOCK_SIM_SEED").unwrap_or(1);
-    let mut broken = std::collections::BTreeMap::<&str, Vec<(u64, String)>>::new();
-    let count = number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(SLICE);
-    for seed in first..first + count {
-        if let Some((rule, what, _)) =
-            campaign::run(Plan::of_seed(seed, Bounds::Kept), trace::Trace::silent())
-                .judge
-                .finding
-        {
-            broken.entry(rule).or_default().push((seed, what));
-        }
-    }
-    for (rule, findings) in &broken {
-        println!("{rule}: {} of {count} seeds", findings.len());
-        findings
-            .iter()
-            .take(6)
-            .for_each(|(seed, what)| println!("    {seed}: {what}"));
     }
 }

@@ -197,8 +197,7 @@ impl World {
             && reply
                 .strip_suffix(b"\r\n")
                 .is_some_and(|reply| reply.ends_with(&note));
-        let now = self.now;
-        self.trace.note(now, || {
+        self.note(|| {
             let stored = if is_stored {
                 "stores"
             } else {

@@ -1,6 +1,6 @@
 //! What strikes: each fault of a plan, done to the world, and its end.
 
-use crate::plan::{Data, Kind, SECOND, seconds};
+use crate::plan::{Data, Kind, SECOND};
 use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, Phase, World};
@@ -12,7 +12,7 @@ const KEEP_ALIVE_AFTER: u64 = 10 * SECOND;
 impl World {
     pub(crate) fn strike(&mut self, kind: &Kind) {
         let now = self.now;
-        self.trace.note(now, || describe(kind));
+        self.note(|| format!("{kind:?}"));
         self.saw(name(kind));
         self.is_disturbed(kind);
         match *kind {
@@ -165,8 +165,7 @@ impl World {
             return;
         }
         let now = self.now;
-        self.trace
-            .note(now, || format!("node {node} is well again"));
+        self.note(|| format!("node {node} is well again"));
         if !self.nodes[node].is_up {
             self.nodes[node].start(now);
         }
@@ -195,7 +194,7 @@ impl World {
     /// All faults end.
     pub(crate) fn heal(&mut self) {
         let now = self.now;
-        self.trace.note(now, || "all faults end".to_owned());
+        self.note(|| "all faults end".to_owned());
         self.phase = Phase::Healed;
         self.window = self.window.max(64 * 1024);
         for path in &mut self.paths {
@@ -279,108 +278,5 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Sleep { .. } => "fault: a client's machine sleeps",
         Kind::StopFirst { .. } => "fault: the first in a queue is stopped or killed",
         Kind::Void { .. } => "fault: a connection is half-open",
-    }
-}
-
-fn describe(kind: &Kind) -> String {
-    let target = |number: &Option<usize>, word: &str| {
-        number.map_or(format!("every {word}"), |number| format!("{word} {number}"))
-    };
-    match kind {
-        Kind::Block {
-            client,
-            node,
-            directions,
-            time,
-        } => {
-            let way = match directions {
-                [true, true] => "nothing passes between",
-                [true, false] => "no request passes from",
-                _ => "no reply passes to",
-            };
-            format!(
-                "{way} {} and {} for {}",
-                target(client, "client"),
-                target(node, "node"),
-                seconds(*time)
-            )
-        }
-        Kind::Condition {
-            node,
-            condition,
-            time,
-        } => format!("node {node} is {condition:?} for {}", seconds(*time)),
-        Kind::Crash {
-            node,
-            time,
-            data,
-            is_dark,
-        } => format!(
-            "node {node} crashes{}, {}, and is back after {}",
-            if *is_dark { " with its machine" } else { "" },
-            match data {
-                Data::Kept => "keeps its data",
-                Data::Lost => "LOSES its data",
-                Data::Saved => "has those that were SAVED",
-                Data::OfReplica => "is REPLACED by a replica with those that were saved",
-            },
-            seconds(*time)
-        ),
-        Kind::Cut { client, node } => {
-            format!(
-                "the connections of {} to node {node} are reset",
-                target(client, "client")
-            )
-        }
-        Kind::CutSubscribers { client, node } => {
-            format!(
-                "the subscriber connections of {} to node {node} are reset",
-                target(client, "client")
-            )
-        }
-        Kind::Evict { node } => format!("node {node} evicts all its keys"),
-        Kind::Flush { node } => format!("node {node} is FLUSHED"),
-        Kind::ForgetScripts { node } => format!("node {node} forgets its scripts"),
-        Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
-        Kind::Leave { client } => format!("client {client} is killed"),
-        Kind::LoseQueues { node } => format!("the queues of node {node} are deleted"),
-        Kind::Pause { .. } => "a pause".to_owned(),
-        Kind::Refuse {
-            node,
-            refusal,
-            time,
-        } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
-        Kind::Resync { node, time } => {
-            format!(
-                "node {node} is a REPLICA of one with what was saved, and a master after {}",
-                seconds(*time)
-            )
-        }
-        Kind::Save { node } => format!("the data of node {node} are saved"),
-        Kind::SetNodeClock { node, by } => {
-            format!("the clock of node {node} is set by {} ms", by / 1_000_000)
-        }
-        Kind::SetWallClock { client, by } => {
-            format!(
-                "the wall clock of client {client} is set by {} ms",
-                by / 1_000_000
-            )
-        }
-        Kind::StopFirst { node, time: None } => {
-            format!("the first in a queue of node {node} is killed")
-        }
-        Kind::StopFirst {
-            node,
-            time: Some(time),
-        } => {
-            format!(
-                "the first in a queue of node {node} is stopped for {}",
-                seconds(*time)
-            )
-        }
-        Kind::Sleep { client, .. } => format!("the machine of client {client} sleeps"),
-        Kind::Void { client, node } => {
-            format!("the connection of client {client} to node {node} is forgotten in between")
-        }
     }
 }

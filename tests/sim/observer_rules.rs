@@ -290,11 +290,8 @@ impl Listener {
                 Look::Quarantined => "an observer gets a quarantine",
                 Look::Up => "an observer gets a node that is up",
             });
-            let now = world.now;
             let client = self.client;
-            world.trace.note(now, || {
-                format!("client {client} reports that {node} is {look:?}")
-            });
+            world.note(|| format!("client {client} reports that {node} is {look:?}"));
             // Another quarantine may begin before the last one has ended.
             if world
                 .reports

@@ -180,10 +180,9 @@ impl World {
 
     /// A node has run a script about an entry and not about the lock.
     pub(crate) fn note_entry(&mut self, command: &Command<'_>, reply: &[u8]) {
-        let now = self.now;
         let client = self.connections[command.connection].client;
         let node = command.node;
-        self.trace.note(now, || {
+        self.note(|| {
             let words: Vec<_> = command.words[3..]
                 .iter()
                 .map(|word| String::from_utf8_lossy(word))

@@ -20,16 +20,18 @@ const FEWEST_NODES: usize = 3;
 pub(crate) fn shrink(plan: &Plan, rule: &str) -> Plan {
     let mut plan = plan.clone();
     loop {
-        let before = size(&plan);
+        let mut is_smaller = false;
         for candidate in simpler(&plan) {
             if let Some(smaller) = candidate(&plan)
                 && let Some(broken) = breaks(&smaller, rule)
             {
                 plan = broken;
+                is_smaller = true;
             }
         }
+        let faults = plan.faults.len();
         plan = without_faults(plan, rule);
-        if size(&plan) == before {
+        if !is_smaller && plan.faults.len() == faults {
             return shortest_story(plan, rule);
         }
     }
@@ -42,41 +44,6 @@ fn breaks(plan: &Plan, rule: &str) -> Option<Plan> {
         let world = campaign::run(plan.clone(), crate::trace::Trace::silent());
         matches!(world.judge.finding, Some((broken, ..)) if broken == rule).then_some(plan)
     })
-}
-
-/// What there is still to leave out.
-fn size(plan: &Plan) -> u64 {
-    let threads: usize = plan.clients.iter().map(|client| client.threads).sum();
-    let hints = &plan.hints;
-    let strays = u64::from(hints.strays.is_some());
-    let hints = [
-        hints.loss,
-        hints.repetition,
-        hints.delay,
-        hints.disorder,
-        strays,
-    ];
-    let knobs = [
-        plan.loss,
-        plan.straggling,
-        plan.skew,
-        plan.piece,
-        plan.preemption_rarity,
-        plan.pause_rarity,
-    ];
-    let knobs = knobs.iter().chain(&hints);
-    let knobs = knobs.filter(|&&knob| knob != 0).count() as u64
-        + plan.watchdog_rarity
-        + plan.extension_rarity;
-    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64
-        + knobs
-        + plan.resources
-        + u64::from(plan.has_sets)
-        + u64::from(plan.is_mixed)
-        + u64::from(plan.has_permits)
-        + u64::from(plan.has_tls)
-        + u64::from(plan.shares_leases)
-        + plan.fault_time
 }
 
 type Simpler = Box<dyn Fn(&Plan) -> Option<Plan>>;

@@ -25,27 +25,14 @@ impl Trace {
     pub(crate) fn kept() -> Trace {
         Trace {
             is_kept: true,
-            lines: Vec::new(),
+            ..Trace::default()
         }
     }
 
-    pub(crate) fn note(&mut self, at: u64, text: impl FnOnce() -> String) {
+    pub(crate) fn note(&mut self, at: u64, attempt: Option<usize>, text: impl FnOnce() -> String) {
         if self.is_kept {
-            self.lines.push(Line {
-                at,
-                attempt: None,
-                text: text(),
-            });
-        }
-    }
-
-    pub(crate) fn note_attempt(&mut self, at: u64, attempt: usize, text: impl FnOnce() -> String) {
-        if self.is_kept {
-            self.lines.push(Line {
-                at,
-                attempt: Some(attempt),
-                text: text(),
-            });
+            let text = text();
+            self.lines.push(Line { at, attempt, text });
         }
     }
 

@@ -207,8 +207,7 @@ impl World {
         let connection = &mut self.connections[index];
         connection.making = if is_up { Making::Made } else { Making::Refused };
         connection.life = life;
-        let now = self.now;
-        self.trace.note(now, || {
+        self.note(|| {
             format!(
                 "client {client} – node {node}: {}",
                 if is_up {

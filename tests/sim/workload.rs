@@ -213,12 +213,9 @@ impl Worker {
             Err(error) => with(|world| {
                 let is_expected =
                     matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
-                let now = world.now;
                 let client = world.current_client();
                 let task = world.current_task();
-                world.trace.note(now, || {
-                    format!("client {client} thread {task}: {what} failed: {error}")
-                });
+                world.note(|| format!("client {client} thread {task}: {what} failed: {error}"));
                 world.got_nothing(false, true);
                 world.saw(match error.kind() {
                     ErrorKind::Cancelled => "a wait that is cancelled",

@@ -157,53 +157,11 @@ impl World {
         for index in 0..world.plan.faults.len() {
             world.schedule(world.plan.faults[index].at, Event::Strike(index));
         }
-        world.introduce();
         world.publish_stray();
         world.schedule(world.plan.fault_time, Event::Heal);
         world.schedule(world.plan.first_look(), Event::Look { is_last: false });
         world.schedule(world.plan.end(), Event::Look { is_last: true });
         world
-    }
-
-    /// Records whose clock runs how.
-    fn introduce(&mut self) {
-        let clients = self
-            .plan
-            .clients
-            .iter()
-            .enumerate()
-            .map(|(index, client)| ("client", index, client.rate));
-        let nodes = self
-            .plan
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| ("node", index, node.rate));
-        let clocks: Vec<_> = clients
-            .chain(nodes)
-            .filter(|(.., rate)| *rate != 0)
-            .collect();
-        for (what, index, rate) in clocks {
-            self.trace.note(0, || {
-                format!(
-                    "the clock of {what} {index} is {:+.2} % fast",
-                    rate as f64 / 10_000.0
-                )
-            });
-        }
-        let skew = self.plan.skew;
-        let hints = &self.plan.hints;
-        if skew > 0 {
-            self.trace.note(0, || {
-                format!(
-                    "connections of one node lag behind others by up to {} µs",
-                    skew / 1_000
-                )
-            });
-        }
-        if !hints.is_whole() {
-            self.trace.note(0, || hints.describe());
-        }
     }
 
     pub(crate) fn schedule(&mut self, at: u64, event: Event) {
@@ -263,6 +221,16 @@ impl World {
         }
     }
 
+    /// Adds a line to the trace.
+    pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
+        self.trace.note(self.now, None, text);
+    }
+
+    /// The same about an attempt.
+    pub(crate) fn note_attempt(&mut self, attempt: usize, text: impl FnOnce() -> String) {
+        self.trace.note(self.now, Some(attempt), text);
+    }
+
     /// Something worth counting has happened.
     pub(crate) fn saw(&mut self, what: &'static str) {
         *self.seen.entry(what).or_default() += 1;
@@ -272,10 +240,8 @@ impl World {
     pub(crate) fn violate(&mut self, rule: &'static str, what: String) {
         let matters = self.plan.only.is_none_or(|only| only == rule);
         if matters && self.judge.finding.is_none() && !self.is_over() {
-            let now = self.now;
-            self.trace
-                .note(now, || format!("VIOLATION of {rule}: {what}"));
-            self.judge.finding = Some((rule, what, now));
+            self.note(|| format!("VIOLATION of {rule}: {what}"));
+            self.judge.finding = Some((rule, what, self.now));
             self.finish();
         }
     }

@@ -228,11 +228,8 @@ impl Worker {
         let may_suffice = is_watched || left * 2 > Duration::from_millis(ttl);
         holds::will_change(hold);
         with(|world| {
-            let now = world.now;
             let client = world.current_client();
-            world.trace.note(now, || {
-                format!("client {client} extends by hand for {ttl} ms")
-            });
+            world.note(|| format!("client {client} extends by hand for {ttl} ms"));
         });
         let reported_as = with(|world| world.judge.holds[hold].reported_as);
         let reported = with(|world| world.reported_extensions(reported_as));
@@ -247,11 +244,8 @@ impl Worker {
         let outcome = guard.extend(Duration::from_millis(ttl));
         holds::begins_to_extend(None);
         with(|world| {
-            let now = world.now;
             let client = world.current_client();
-            world.trace.note(now, || {
-                format!("client {client}: extension by hand for {ttl} ms: {outcome:?}")
-            });
+            world.note(|| format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
             if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_)))
             {
                 world.reported_extend(reported_as, reported, outcome);
