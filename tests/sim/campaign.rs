@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What was run, and the first rule that was broken.
+#[derive(Default)]
 pub(crate) struct Campaign {
     pub(crate) seeds: u64,
     first: u64,
@@ -44,19 +45,8 @@ impl Campaign {
     pub(crate) fn run_until(first: u64, count: u64, bounds: Bounds, wanted: &str) -> Campaign {
         let begun = Instant::now();
         let mut campaign = Campaign {
-            seeds: 0,
             first,
-            time: 0,
-            events: 0,
-            switches: 0,
-            attempts: 0,
-            acquired: 0,
-            extended: 0,
-            faults: 0,
-            longest_recovery: 0,
-            took: Duration::ZERO,
-            seen: BTreeMap::new(),
-            finding: None,
+            ..Campaign::default()
         };
         while campaign.seeds < count && campaign.finding.is_none() {
             let plan = Plan::of_seed(first.wrapping_add(campaign.seeds), bounds);

@@ -53,6 +53,7 @@ use std::collections::BTreeMap;
 pub(crate) const NODES: usize = 8;
 
 /// One attempt's token, by its number.
+#[derive(Default)]
 pub(crate) struct Token {
     pub(crate) task: usize,
     pub(crate) client: usize,
@@ -80,11 +81,12 @@ pub(crate) struct Token {
     pub(crate) is_excused: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     Held,
     Lost,
     /// The call that drew it has not returned.
+    #[default]
     Open,
     Released,
 }
@@ -97,6 +99,7 @@ pub(crate) struct Command<'c> {
     pub(crate) millis: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct Judge {
     pub(crate) majority: usize,
     pub(crate) longest_ttl: u64,
@@ -130,19 +133,7 @@ impl Judge {
                 .max()
                 .unwrap_or(0)
                 .max(plan.settling_ttl()),
-            tokens: Vec::new(),
-            holds: Vec::new(),
-            extending: BTreeMap::new(),
-            finding: None,
-            writers: BTreeMap::new(),
-            late_writes: 0,
-            acquired: 0,
-            extended: 0,
-            attempts: 0,
-            entries: Entries::default(),
-            queues: Queues::default(),
-            memory: Memory::default(),
-            longest_recovery: 0,
+            ..Judge::default()
         }
     }
 
@@ -151,20 +142,8 @@ impl Judge {
         self.tokens.push(Token {
             task,
             client,
-            resource: None,
-            state: State::Open,
             drawn_at: now,
-            closed_at: 0,
-            asked: [0; NODES],
-            set_at: [None; NODES],
-            deleted_at: [None; NODES],
-            extended_at: [None; NODES],
-            denied_at: [None; NODES],
-            shared_deleted_at: [None; NODES],
-            refused: false,
-            in_turn: false,
-            ended_at: None,
-            is_excused: false,
+            ..Token::default()
         });
         self.tokens.len() - 1
     }
@@ -184,9 +163,7 @@ impl Judge {
     }
 
     pub(crate) fn latest(&self, task: usize) -> Option<usize> {
-        (0..self.tokens.len())
-            .rev()
-            .find(|&number| self.tokens[number].task == task)
+        self.tokens.iter().rposition(|token| token.task == task)
     }
 
     /// The call that drew these tokens has returned without a guard, or with the last of them.

@@ -43,6 +43,7 @@ pub(crate) enum Reason {
 }
 
 /// A thread of a simulated client.
+#[derive(Default)]
 pub(crate) struct Task {
     pub(crate) client: usize,
     thread: Option<Thread>,
@@ -52,10 +53,15 @@ pub(crate) struct Task {
     is_in_callback: bool,
 }
 
+#[derive(Default)]
 enum State {
     Done,
+    #[default]
     Ready,
-    Waiting { reason: Reason, until: Option<u64> },
+    Waiting {
+        reason: Reason,
+        until: Option<u64>,
+    },
 }
 
 /// Tasks, and which of them runs.
@@ -133,10 +139,7 @@ pub(crate) fn spawn(client: usize, work: impl FnOnce() + Send + 'static) -> usiz
         let index = world.tasks.all.len();
         world.tasks.all.push(Task {
             client,
-            thread: None,
-            state: State::Ready,
-            generation: 0,
-            is_in_callback: false,
+            ..Task::default()
         });
         world.tasks.alive += 1;
         index

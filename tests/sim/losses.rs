@@ -77,10 +77,7 @@ pub(crate) fn lose(
         } else {
             random.magnitude(MILLISECOND, at + 1)
         };
-        plan.faults.push(Fault {
-            at: at.saturating_sub(age),
-            kind: Kind::Save { node },
-        });
+        plan.add(at.saturating_sub(age), Kind::Save { node });
     }
     let crash = |data, is_dark| Kind::Crash {
         node,
@@ -95,7 +92,7 @@ pub(crate) fn lose(
         Way::Flush => Kind::Flush { node },
         Way::Resync => Kind::Resync { node, time },
     };
-    plan.faults.push(Fault { at, kind });
+    plan.add(at, kind);
 }
 
 impl Plan {

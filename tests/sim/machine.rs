@@ -239,9 +239,9 @@ impl World {
 
 /// Something that has arrived on a connection: bytes, and when they were written, or nothing, when
 /// the client has closed.
-struct Arrival {
-    connection: usize,
-    content: Option<(Vec<u8>, u64)>,
+pub(crate) struct Arrival {
+    pub(crate) connection: usize,
+    pub(crate) content: Option<(Vec<u8>, u64)>,
 }
 
 /// One server.
@@ -374,44 +374,24 @@ fn run_id(random: &mut Random) -> String {
 }
 
 impl World {
-    /// Bytes have arrived at a node.
-    pub(crate) fn take_in(&mut self, index: usize, bytes: Vec<u8>, written_at: u64) {
-        let node = self.connections[index].node;
+    /// Something has arrived at a node.
+    pub(crate) fn take_in(&mut self, arrival: Arrival) {
+        let Arrival { connection, .. } = arrival;
+        let node = self.connections[connection].node;
         if self.nodes[node].is_hung {
-            self.nodes[node].backlog.push_back(Arrival {
-                connection: index,
-                content: Some((bytes, written_at)),
-            });
-        } else {
-            self.serve(index, &bytes, written_at);
+            return self.nodes[node].backlog.push_back(arrival);
         }
-    }
-
-    /// The client has closed.
-    pub(crate) fn take_leave(&mut self, index: usize) {
-        let node = self.connections[index].node;
-        if self.nodes[node].is_hung {
-            self.nodes[node].backlog.push_back(Arrival {
-                connection: index,
-                content: None,
-            });
-        } else {
-            self.forget(index);
+        match arrival.content {
+            Some((bytes, written_at)) => self.serve(connection, &bytes, written_at),
+            None => self.forget(connection),
         }
     }
 
     /// A node that hung goes on with what has arrived meanwhile.
     pub(crate) fn go_on(&mut self, node: usize) {
         self.nodes[node].is_hung = false;
-        while let Some(Arrival {
-            connection: index,
-            content,
-        }) = self.nodes[node].backlog.pop_front()
-        {
-            match content {
-                Some((bytes, written_at)) => self.serve(index, &bytes, written_at),
-                None => self.forget(index),
-            }
+        while let Some(arrival) = self.nodes[node].backlog.pop_front() {
+            self.take_in(arrival);
         }
     }
 

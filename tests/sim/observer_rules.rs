@@ -26,6 +26,7 @@ pub(crate) struct Listener {
 }
 
 /// What was reported of one lock.
+#[derive(Default)]
 struct Reported {
     client: usize,
     /// Kept, so that no other lock gets the same address.
@@ -153,12 +154,7 @@ impl Listener {
             world.reports.locks.push(Reported {
                 client: self.client,
                 key: Arc::clone(name),
-                lost: 0,
-                extended: 0,
-                extension_failed: 0,
-                is_known_lost: false,
-                left: None,
-                end: None,
+                ..Reported::default()
             });
             if world.reports.latest.insert(task, index).is_some() {
                 world.misreport("a lock was reported taken twice, or without a guard");

@@ -307,6 +307,26 @@ impl Plan {
         delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
     }
 
+    pub(crate) fn add(&mut self, at: u64, kind: Kind) {
+        self.faults.push(Fault { at, kind });
+    }
+
+    /// Leaves out all faults and what only delays a run, and all resources but one.
+    pub(crate) fn quieten(&mut self) {
+        self.faults.clear();
+        self.resources = 1;
+        self.loss = 0;
+        self.straggling = 0;
+        self.skew = 0;
+        self.hints = HintPlan::default();
+        self.window = 64 * 1024;
+        self.piece = 0;
+        self.preemption_rarity = 0;
+        self.pause_rarity = 0;
+        self.watchdog_rarity = 0;
+        self.extension_rarity = 0;
+    }
+
     pub(crate) fn majority(&self) -> usize {
         self.nodes.len() / 2 + 1
     }

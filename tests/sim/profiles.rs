@@ -26,7 +26,9 @@
 use crate::endings::Ending;
 use crate::hints::{HintPlan, Strays};
 use crate::losses::{self, Way};
-use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
+use crate::plan::{
+    Bounds, ClientPlan, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND,
+};
 use crate::random::Random;
 use crate::refusals::Refusal;
 use quorumlock::RestartPolicy;
@@ -88,9 +90,7 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     if random.once_in(2) {
         plan.restart_policy = RestartPolicy::Observed;
     }
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.threads = 3);
+    each_client(plan, |client| client.threads = 3);
     plan.resources = 3;
     plan.idle = 20 * MILLISECOND;
     for node in &mut plan.nodes {
@@ -135,13 +135,11 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[2, 3]);
     plan.ttls = vec![random.between(600, 3_000)];
     plan.fault_time = 10 * SECOND;
-    plan.clients
-        .iter_mut()
-        .for_each(|client| (client.rate, client.counts_sleep) = (-4_950, false));
+    each_client(plan, |client| {
+        (client.rate, client.counts_sleep) = (-4_950, false)
+    });
     plan.nodes.iter_mut().for_each(|node| node.rate = 4_950);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.holds_on = true);
+    each_client(plan, |client| client.holds_on = true);
     plan.attention = 2 * MILLISECOND;
     let count = random.pick(&[0, 10]);
     for _ in 0..count {
@@ -153,9 +151,7 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
 
 fn partitions(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 3], &[2]);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.threads = 1);
+    each_client(plan, |client| client.threads = 1);
     plan.ttls = vec![random.between(300, 500)];
     plan.node_timeout = 400 * MILLISECOND;
     plan.fault_time = 10 * SECOND;
@@ -192,9 +188,7 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
 
 fn two_extenders(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1], &[2]);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.threads = 1);
+    each_client(plan, |client| client.threads = 1);
     plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
     plan.node_timeout = 50 * MILLISECOND;
     plan.fault_time = 10 * SECOND;
@@ -207,9 +201,7 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
     plan.watchdog_rarity = 1;
     plan.extension_rarity = 1;
     plan.stride = random.between(200, 500) * MILLISECOND;
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.holds_on = true);
+    each_client(plan, |client| client.holds_on = true);
     plan.idle = 5 * MILLISECOND;
 }
 
@@ -251,9 +243,7 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(1_500, 3_000)];
     plan.fault_time = 10 * SECOND;
     plan.attention = 20 * MILLISECOND;
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.holds_on = true);
+    each_client(plan, |client| client.holds_on = true);
     // Instead of being restarted, nodes are replicas of an empty master for a while, which a client
     // that connects later cannot see.
     let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
@@ -278,7 +268,7 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
                     is_dark,
                 },
             };
-            plan.faults.push(Fault { at, kind });
+            plan.add(at, kind);
         }
         for client in 1..plan.clients.len() {
             if random.once_in(2) && plan.clients[client].begins_at == 0 && !demotes {
@@ -286,13 +276,13 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
             }
             let by = random.between(3, 30) * SECOND;
             let then = at + random.magnitude(30 * MILLISECOND, SECOND);
-            plan.faults.push(Fault {
-                at: then,
-                kind: Kind::SetWallClock {
+            plan.add(
+                then,
+                Kind::SetWallClock {
                     client,
                     by: by as i64,
                 },
-            });
+            );
         }
         at += random.between(4 * SECOND, 6 * SECOND);
     }
@@ -312,9 +302,7 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(1_500, 3_000)];
     plan.attention = 20 * MILLISECOND;
     plan.watchdog_rarity = random.pick(&[0, 0, 1]);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.holds_on = true);
+    each_client(plan, |client| client.holds_on = true);
     // A node that is a moment slower.
     let slow = random.index(plan.nodes.len());
     let delay = random.magnitude(MILLISECOND / 10, plan.node_timeout / 40);
@@ -344,7 +332,7 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
         }
         // Clocks of nodes are set forward when they have restarted; the programs' clocks are right.
         2 | 3 => {
-            plan.clients.iter_mut().for_each(|client| client.rate = 0);
+            each_client(plan, |client| client.rate = 0);
             &[Way::Restart]
         }
         4 => &[Way::FailOver, Way::Resync],
@@ -387,13 +375,13 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
         if steps && count < nodes && random.once_in(2) {
             let then = at + time + random.magnitude(MILLISECOND, SECOND);
             let by = random.between(2, 30) * SECOND;
-            plan.faults.push(Fault {
-                at: then,
-                kind: Kind::SetNodeClock {
+            plan.add(
+                then,
+                Kind::SetNodeClock {
                     node,
                     by: by as i64,
                 },
-            });
+            );
         }
     }
 }
@@ -415,9 +403,7 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.resources = 3;
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.is_observed = false);
+    each_client(plan, |client| client.is_observed = false);
 }
 
 /// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to
@@ -426,9 +412,7 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
     plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.threads = 2);
+    each_client(plan, |client| client.threads = 2);
     plan.resources = 3;
     plan.idle = 20 * MILLISECOND;
     plan.is_fenced = random.once_in(2);
@@ -468,13 +452,13 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
         // The floors lie behind what nodes have given out: fences go up by one.
         let at = random.below(300 * MILLISECOND);
         let by = random.between(20 * SECOND, 60 * SECOND);
-        plan.faults.push(Fault {
+        plan.add(
             at,
-            kind: Kind::SetWallClock {
+            Kind::SetWallClock {
                 client,
                 by: -(by as i64),
             },
-        });
+        );
     }
     for _ in 0..random.between(60, 120) {
         let node = random.index(plan.nodes.len());
@@ -494,9 +478,9 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
 /// they can. Not for long, so that it can catch up afterwards.
 fn slow_observer(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[1, 2]);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| (client.threads, client.is_observed) = (6, true));
+    each_client(plan, |client| {
+        (client.threads, client.is_observed) = (6, true)
+    });
     plan.clients[0].callback = random.magnitude(MILLISECOND, 3 * MILLISECOND);
     // One for each of its threads.
     plan.resources = 6;
@@ -511,9 +495,7 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
     let skew = random.magnitude(10_000, plan.node_timeout / 8);
     let hints = HintPlan::draw(random);
     reset(plan, random, &[1, 2, 3, 3, 5], &[2, 2, 3, 3, 4]);
-    plan.clients
-        .iter_mut()
-        .for_each(|client| client.threads = 1 + random.index(2));
+    each_client(plan, |client| client.threads = 1 + random.index(2));
     plan.ttls = vec![random.between(1_000, 10_000)];
     plan.fault_time = random.between(4 * SECOND, 10 * SECOND);
     plan.skew = if random.once_in(2) { skew } else { 0 };
@@ -564,25 +546,18 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
     plan.paths = (0..plan.clients.len() * plan.nodes.len())
         .map(|_| path(random))
         .collect();
-    plan.faults.clear();
     plan.restart_policy = RestartPolicy::Off;
-    plan.resources = 1;
-    plan.loss = 0;
-    plan.straggling = 0;
-    plan.skew = 0;
-    plan.hints = HintPlan::default();
-    plan.window = 64 * 1024;
-    plan.piece = 0;
+    plan.quieten();
     plan.lateness = plan.lateness.min(MILLISECOND / 4);
-    plan.preemption_rarity = 0;
-    plan.pause_rarity = 0;
-    plan.watchdog_rarity = 0;
-    plan.extension_rarity = 0;
     plan.idle = plan.idle.min(50 * MILLISECOND);
+}
+
+fn each_client(plan: &mut Plan, change: impl FnMut(&mut ClientPlan)) {
+    plan.clients.iter_mut().for_each(change);
 }
 
 /// Adds a fault at any time before all faults end.
 fn strike(plan: &mut Plan, random: &mut Random, kind: Kind) {
     let at = random.below(plan.fault_time);
-    plan.faults.push(Fault { at, kind });
+    plan.add(at, kind);
 }

@@ -35,6 +35,7 @@ pub(crate) struct Queues {
 }
 
 /// A take, a release or a leave, as it is sent.
+#[derive(Default)]
 pub(crate) struct Request<'c> {
     pub(crate) verb: &'c [u8],
     /// The entry that it is about, or nothing.
@@ -73,19 +74,14 @@ impl<'c> Request<'c> {
                 Request {
                     verb,
                     member,
-                    grants: false,
                     stores,
-                    proposes: false,
-                    challenges: false,
+                    ..Request::default()
                 }
             }
             (b"leave", [member]) => Request {
                 verb,
                 member,
-                grants: false,
-                stores: false,
-                proposes: false,
-                challenges: false,
+                ..Request::default()
             },
             _ => return None,
         })

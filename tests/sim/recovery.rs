@@ -7,7 +7,6 @@
 //! answers with a reset.
 
 use crate::campaign::run;
-use crate::hints::HintPlan;
 use crate::holds::{self, Taken};
 use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
@@ -43,20 +42,10 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
         };
         nodes
     ];
-    plan.resources = 1;
+    plan.quieten();
     plan.ttls = vec![100];
     plan.node_timeout = 50 * MILLISECOND;
-    plan.loss = 0;
-    plan.straggling = 0;
-    plan.window = 64 * 1024;
-    plan.piece = 0;
-    plan.skew = 0;
-    plan.hints = HintPlan::default();
     plan.lateness = 1_000;
-    plan.preemption_rarity = 0;
-    plan.pause_rarity = 0;
-    plan.watchdog_rarity = 0;
-    plan.extension_rarity = 0;
     plan.idle = 100 * MILLISECOND;
     plan.is_fenced = false;
     plan.is_fair = false;
@@ -66,7 +55,6 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
     plan.is_mixed = false;
     plan.has_permits = false;
     plan.fault_time = 5 * SECOND;
-    plan.faults = Vec::new();
     if plan.restart_policy == RestartPolicy::Strict {
         // The first program of a new deployment would wait.
         plan.restart_policy = RestartPolicy::Observed;
@@ -77,7 +65,6 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
 /// Every node hangs, with requests that it has taken, and then its machine goes off for a moment.
 fn with_machines_that_restart(mut plan: Plan) -> Plan {
     for node in 0..plan.nodes.len() {
-        let at = |time| plan.fault_time - time;
         let hang = Kind::Hang {
             node,
             time: 10 * SECOND,
@@ -88,15 +75,9 @@ fn with_machines_that_restart(mut plan: Plan) -> Plan {
             data: Data::Kept,
             is_dark: true,
         };
-        let hang = Fault {
-            at: at(3 * SECOND),
-            kind: hang,
-        };
-        let crash = Fault {
-            at: at(MILLISECOND),
-            kind: crash,
-        };
-        plan.faults.extend([hang, crash]);
+        let end = plan.fault_time;
+        plan.add(end - 3 * SECOND, hang);
+        plan.add(end - MILLISECOND, crash);
     }
     plan
 }
@@ -108,10 +89,7 @@ fn with_a_node_that_loads(mut plan: Plan) -> Plan {
         condition: Condition::Loading,
         time: 4 * SECOND,
     };
-    plan.faults.push(Fault {
-        at: SECOND / 2,
-        kind,
-    });
+    plan.add(SECOND / 2, kind);
     plan
 }
 

@@ -11,6 +11,7 @@
 
 mod closing;
 
+use crate::machine::Arrival;
 use crate::plan::PathPlan;
 use crate::world::{Event, Phase, World};
 use quorumlock::embedded::store;
@@ -20,6 +21,9 @@ use std::io::{self, ErrorKind};
 const MICROSECOND: u64 = 1_000;
 /// After about how many messages one way the lag of a connection changes.
 const LASTING_LAG: u64 = 16;
+/// The two ways of a connection.
+const TO_NODE: usize = 0;
+const TO_CLIENT: usize = 1;
 /// How long a system waits for its bytes to be acknowledged before it closes the connection.
 const UNACKNOWLEDGED_LIMIT: u64 = 10_000_000_000;
 
@@ -51,14 +55,16 @@ enum Content {
     End(End),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Making {
     Made,
     Refused,
+    #[default]
     UnderWay,
 }
 
 /// One connection, from its beginning.
+#[derive(Default)]
 pub(crate) struct Connection {
     pub(crate) client: usize,
     pub(crate) node: usize,
@@ -73,8 +79,8 @@ pub(crate) struct Connection {
     resets_on_close: bool,
     /// The client's system has sent a reset for a connection that its program has closed.
     was_reset: bool,
-    to_node: VecDeque<Parcel>,
-    to_client: VecDeque<Parcel>,
+    /// What is under way to the node and to the client.
+    parcels: [VecDeque<Parcel>; 2],
     /// By how much it lags behind other connections of its node at present, to the node and to the
     /// client.
     lag: [u64; 2],
@@ -87,6 +93,15 @@ pub(crate) struct Connection {
     pub(crate) input: Vec<u8>,
     /// When the first byte of the command in `input` was written.
     pub(crate) command_written_at: u64,
+}
+
+/// Something arrives this way.
+pub(crate) fn arrival(connection: usize, direction: usize) -> Event {
+    if direction == TO_NODE {
+        Event::ToNode { connection }
+    } else {
+        Event::ToClient { connection }
+    }
 }
 
 impl Path {
@@ -151,23 +166,9 @@ impl World {
         self.connections.push(Connection {
             client,
             node,
-            making: Making::UnderWay,
             life: u64::MAX,
-            is_void: false,
-            is_subscriber: false,
-            is_closed_by_client: false,
-            is_closed_by_node: false,
-            resets_on_close: false,
-            was_reset: false,
-            to_node: VecDeque::new(),
-            to_client: VecDeque::new(),
             lag,
-            under_way: 0,
-            inbox: VecDeque::new(),
-            inbox_end: None,
-            session: store::ClientState::default(),
-            input: Vec::new(),
-            command_written_at: 0,
+            ..Connection::default()
         });
         if !self.clients[client].is_gone {
             let at = self.now + self.delay(client, node) + self.delay(client, node);
@@ -286,10 +287,10 @@ impl World {
             return Err(ErrorKind::WouldBlock.into());
         }
         let count = bytes.len().min(room);
-        let is_first = connection.to_node.is_empty();
+        let is_first = connection.parcels[TO_NODE].is_empty();
         connection.under_way += count;
-        let due = now + self.delay_on(index, 0);
-        self.send_to_node(index, due, Content::Bytes(bytes[..count].to_vec()));
+        let due = now + self.delay_on(index, TO_NODE);
+        self.send(index, TO_NODE, due, Content::Bytes(bytes[..count].to_vec()));
         if is_first {
             self.schedule(
                 now + UNACKNOWLEDGED_LIMIT,
@@ -299,19 +300,20 @@ impl World {
         Ok(count)
     }
 
-    fn send_to_node(&mut self, index: usize, due: u64, content: Content) {
-        let queue = &mut self.connections[index].to_node;
+    /// Sends something behind all that is under way.
+    fn send(&mut self, index: usize, direction: usize, due: u64, content: Content) {
+        let queue = &mut self.connections[index].parcels[direction];
         let due = queue.back().map_or(due, |last| last.due.max(due));
         queue.push_back(Parcel {
             due,
             written_at: self.now,
             content,
         });
-        self.schedule(due, Event::ToNode { connection: index });
+        self.schedule(due, arrival(index, direction));
     }
 
     pub(crate) fn send_to_client(&mut self, index: usize, bytes: Vec<u8>, service: u64) {
-        let due = self.now + service + self.delay_on(index, 1);
+        let due = self.now + service + self.delay_on(index, TO_CLIENT);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let length = match self.plan.piece {
@@ -319,20 +321,9 @@ impl World {
                 piece => rest.len().min(self.random.between(1, piece * 4) as usize),
             };
             let (piece, others) = rest.split_at(length);
-            self.queue_to_client(index, due, Content::Bytes(piece.to_vec()));
+            self.send(index, TO_CLIENT, due, Content::Bytes(piece.to_vec()));
             rest = others;
         }
-    }
-
-    fn queue_to_client(&mut self, index: usize, due: u64, content: Content) {
-        let queue = &mut self.connections[index].to_client;
-        let due = queue.back().map_or(due, |last| last.due.max(due));
-        queue.push_back(Parcel {
-            due,
-            written_at: self.now,
-            content,
-        });
-        self.schedule(due, Event::ToClient { connection: index });
     }
 
     /// Takes what is due, unless the path is blocked.
@@ -341,17 +332,11 @@ impl World {
         let node = self.connections[index].node;
         let now = self.now;
         let blocked_until = self.path(client, node).blocked_until[direction];
-        let connection = &mut self.connections[index];
-        let queue = if direction == 0 {
-            &mut connection.to_node
-        } else {
-            &mut connection.to_client
-        };
-        if queue.front()?.due > now {
+        if self.connections[index].parcels[direction].front()?.due > now {
             return None;
         }
         // A machine that is off acknowledges nothing.
-        let is_off = direction == 0 && self.nodes[node].is_dark;
+        let is_off = direction == TO_NODE && self.nodes[node].is_dark;
         let blocked_until = if is_off {
             blocked_until.max(now + 200_000 * MICROSECOND)
         } else {
@@ -360,20 +345,10 @@ impl World {
         if blocked_until > now {
             // Sent again when nothing came of it, a little after the path is free.
             let lag = 1 + self.random.below(100_000 * MICROSECOND);
-            let event = if direction == 0 {
-                Event::ToNode { connection: index }
-            } else {
-                Event::ToClient { connection: index }
-            };
-            self.schedule(blocked_until + lag, event);
+            self.schedule(blocked_until + lag, arrival(index, direction));
             return None;
         }
-        let connection = &mut self.connections[index];
-        if direction == 0 {
-            connection.to_node.pop_front()
-        } else {
-            connection.to_client.pop_front()
-        }
+        self.connections[index].parcels[direction].pop_front()
     }
 
     /// The client's system asks the other one whether a connection is still there, when nothing has
@@ -383,12 +358,12 @@ impl World {
         let is_known = !connection.is_void && connection.life == self.nodes[connection.node].life;
         if !is_known && !connection.is_closed_by_client && connection.making == Making::Made {
             let now = self.now;
-            self.queue_to_client(index, now, Content::End(End::Reset));
+            self.send(index, TO_CLIENT, now, Content::End(End::Reset));
         }
     }
 
     pub(crate) fn arrive_at_client(&mut self, index: usize) {
-        while let Some(parcel) = self.take_parcel(index, 1) {
+        while let Some(parcel) = self.take_parcel(index, TO_CLIENT) {
             let connection = &mut self.connections[index];
             if connection.is_void && !matches!(parcel.content, Content::End(End::Reset)) {
                 continue;
@@ -399,7 +374,7 @@ impl World {
                 Content::Bytes(_) if connection.inbox_end.is_some() => {}
                 Content::Bytes(_) if connection.is_closed_by_client => {
                     // A connection whose end has arrived has nothing left to discard.
-                    if !connection.to_node.is_empty() && !connection.resets_on_close {
+                    if !connection.parcels[TO_NODE].is_empty() && !connection.resets_on_close {
                         self.reset_by_system(index);
                     }
                 }
@@ -413,7 +388,7 @@ impl World {
     }
 
     pub(crate) fn arrive_at_node(&mut self, index: usize) {
-        while let Some(parcel) = self.take_parcel(index, 0) {
+        while let Some(parcel) = self.take_parcel(index, TO_NODE) {
             let node = self.connections[index].node;
             if let Content::Bytes(bytes) = &parcel.content {
                 let connection = &mut self.connections[index];
@@ -435,10 +410,14 @@ impl World {
                 }
                 continue;
             }
-            match parcel.content {
-                Content::Bytes(bytes) => self.take_in(index, bytes, parcel.written_at),
-                Content::End(_) => self.take_leave(index),
-            }
+            let content = match parcel.content {
+                Content::Bytes(bytes) => Some((bytes, parcel.written_at)),
+                Content::End(_) => None,
+            };
+            self.take_in(Arrival {
+                connection: index,
+                content,
+            });
         }
         if !self.connections[index].is_closed_by_client {
             self.wake_pollers(index);

@@ -105,18 +105,6 @@ impl Condvar {
         Condvar(0)
     }
 
-    pub(crate) fn wait<'a, T>(
-        &self,
-        mut guard: MutexGuard<'a, T>,
-    ) -> LockResult<MutexGuard<'a, T>> {
-        let mutex = guard.mutex;
-        // No other task runs between here and the wait.
-        guard.inner = None;
-        kernel::wake(&Reason::Mutex(mutex.place()), usize::MAX);
-        kernel::wait(Reason::Condvar(self.place()), None);
-        Ok(take(mutex))
-    }
-
     pub(crate) fn wait_timeout<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

@@ -174,7 +174,7 @@ impl Plan {
             });
             let at = random.below(self.fault_time);
             let kind = self.draw_kind(kind.unwrap_or(0), longest, random, wall_steps_back);
-            self.faults.push(Fault { at, kind });
+            self.add(at, kind);
         }
         self.faults.sort_by_key(|fault| fault.at);
     }
@@ -249,7 +249,7 @@ impl Plan {
                     time: Some(random.magnitude(MILLISECOND, longest)),
                 },
             };
-            self.faults.push(Fault { at, kind });
+            self.add(at, kind);
         }
         self.faults.sort_by_key(|fault| fault.at);
     }

@@ -1,6 +1,6 @@
 //! How connections end: closed by a program, reset by a system, cut in between, given up.
 
-use super::{Content, End, Making, UNACKNOWLEDGED_LIMIT};
+use super::{Content, End, Making, TO_CLIENT, TO_NODE, UNACKNOWLEDGED_LIMIT};
 use crate::world::{Event, World};
 
 impl World {
@@ -30,10 +30,10 @@ impl World {
         let is_blocked = self.path(client, node).blocked_until[0] > self.now;
         if end == End::Reset && (is_blocked || self.random.once_in(4)) {
             // The system forgets what it could not deliver.
-            self.connections[index].to_node.clear();
+            self.connections[index].parcels[TO_NODE].clear();
         }
         let due = self.now + self.delay(client, node);
-        self.send_to_node(index, due, Content::End(end));
+        self.send(index, TO_NODE, due, Content::End(end));
     }
 
     /// A connection that the client has closed brings bytes that its program will not read: its
@@ -43,12 +43,12 @@ impl World {
         if std::mem::replace(&mut connection.was_reset, true) {
             return;
         }
-        let sent = self.random.index(connection.to_node.len() + 1);
-        self.connections[index].to_node.truncate(sent);
+        let sent = self.random.index(connection.parcels[TO_NODE].len() + 1);
+        self.connections[index].parcels[TO_NODE].truncate(sent);
         self.saw("a connection that is reset because replies were left unread");
         let due =
             self.now + self.delay(self.connections[index].client, self.connections[index].node);
-        self.send_to_node(index, due, Content::End(End::Reset));
+        self.send(index, TO_NODE, due, Content::End(End::Reset));
     }
 
     /// The node's machine ends the connection.
@@ -62,19 +62,19 @@ impl World {
                 .forget(&mut self.connections[index].session);
         }
         let due = self.now + self.delay(client, node);
-        self.queue_to_client(index, due, Content::End(end));
+        self.send(index, TO_CLIENT, due, Content::End(end));
     }
 
     /// The node's machine closes the connection, and what was on its way to the client is lost.
     pub(crate) fn lose_replies(&mut self, index: usize) {
-        self.connections[index].to_client.clear();
+        self.connections[index].parcels[TO_CLIENT].clear();
         self.end_by_node(index, End::Closed);
     }
 
     pub(crate) fn give_up_unacknowledged(&mut self, index: usize) {
         let now = self.now;
         let connection = &mut self.connections[index];
-        let Some(oldest) = connection.to_node.front() else {
+        let Some(oldest) = connection.parcels[TO_NODE].front() else {
             return;
         };
         if connection.is_closed_by_client || connection.inbox_end.is_some() {
@@ -84,7 +84,7 @@ impl World {
         if limit > now {
             return self.schedule(limit, Event::Unacknowledged { connection: index });
         }
-        connection.to_node.clear();
+        connection.parcels[TO_NODE].clear();
         connection.inbox_end = Some(End::TimedOut);
         connection.is_void = true;
         self.saw("a connection that the system gives up");
@@ -93,26 +93,24 @@ impl World {
 
     /// Cuts a connection from in between. Of what was under way, some may still arrive.
     pub(crate) fn cut(&mut self, index: usize) {
-        let keep = self.random.index(self.connections[index].to_node.len() + 1);
-        self.connections[index].to_node.truncate(keep);
-        let keep = self
-            .random
-            .index(self.connections[index].to_client.len() + 1);
-        self.connections[index].to_client.truncate(keep);
+        for parcels in &mut self.connections[index].parcels {
+            let keep = self.random.index(parcels.len() + 1);
+            parcels.truncate(keep);
+        }
         let due = self.now + self.plan.paths[0].delay;
-        self.send_to_node(index, due, Content::End(End::Reset));
+        self.send(index, TO_NODE, due, Content::End(End::Reset));
         let end = if self.random.once_in(2) {
             End::Reset
         } else {
             End::Closed
         };
-        self.queue_to_client(index, due, Content::End(end));
+        self.send(index, TO_CLIENT, due, Content::End(end));
     }
 
     /// The client's system closes a connection that the client does not control any more.
     pub(crate) fn cut_by_client(&mut self, index: usize, end: End) {
         self.connections[index].is_closed_by_client = true;
         let due = self.now + self.plan.paths[0].delay;
-        self.send_to_node(index, due, Content::End(end));
+        self.send(index, TO_NODE, due, Content::End(end));
     }
 }
