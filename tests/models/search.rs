@@ -26,13 +26,13 @@ pub(crate) trait World: Copy + Display {
     /// Everything that can happen now.
     fn steps(&self, rule: Self::Rule, scope: Self::Scope, steps: &mut Vec<Self::Step>);
 
-    /// What it is like afterwards.
+    /// What it is like afterwards, and what was won.
     fn after(
         self,
         step: Self::Step,
         rule: Self::Rule,
         scope: Self::Scope,
-    ) -> Result<After<Self>, Wrong>;
+    ) -> Result<(Self, Option<Won>), Wrong>;
 
     /// What must hold here, in addition to what must hold of steps.
     fn check(&self, _rule: Self::Rule, _scope: Self::Scope) -> Result<(), Wrong> {
@@ -41,12 +41,6 @@ pub(crate) trait World: Copy + Display {
 
     /// The [`fingerprint`] of the state without names: the same for all states that differ in them.
     fn key(&self, scope: Self::Scope) -> u128;
-}
-
-/// What has come of a step.
-pub(crate) struct After<W> {
-    pub(crate) world: W,
-    pub(crate) won: Option<Won>,
 }
 
 /// What was won, in words, and whether it is a [special](World::SPECIAL) win.
@@ -130,7 +124,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
             }
             world.steps(rule, scope, &mut steps);
             for &step in &steps {
-                let After { world: after, won } = match world.after(step, rule, scope) {
+                let (after, won) = match world.after(step, rule, scope) {
                     Ok(after) => after,
                     Err(Wrong(wrong)) => {
                         let wrong = format!("{step:?}: {wrong}");
@@ -178,7 +172,7 @@ fn trace<W: World>(
     let mut lines = Vec::new();
     let mut world = W::first(scope);
     for step in steps.into_iter().rev() {
-        let Ok(After { world: after, won }) = world.after(step, rule, scope) else {
+        let Ok((after, won)) = world.after(step, rule, scope) else {
             break;
         };
         let won = won.map_or_else(String::new, |won| format!("; {}", won.0));

@@ -4,11 +4,12 @@
 //! nothing, so all of that goes on when the other faults have ended; only the stranger stops.
 //! Replies are not affected, and stay in order.
 
+use crate::machine::run;
 use crate::plan::MILLISECOND;
 use crate::random::Random;
 use crate::wire::Connection;
 use crate::world::{Event, World};
-use quorumlock::embedded::store::{ClientState, Message};
+use quorumlock::embedded::store::Message;
 use std::collections::BTreeMap;
 
 /// What becomes of messages, for a whole run.
@@ -161,10 +162,7 @@ impl World {
         {
             let millis = self.nodes[node].millis(self.now);
             let words: [&[u8]; 3] = [b"PUBLISH", &channel, &text];
-            let store = &mut self.nodes[node].store;
-            let mut session = ClientState::default();
-            store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
-            store.execute(&mut session, &words, millis, &mut Vec::new());
+            run(&mut self.nodes[node].store, &words, millis);
             self.saw("a notification by a stranger");
             self.deliver_messages(node);
         }

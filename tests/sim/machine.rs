@@ -354,6 +354,15 @@ impl Node {
     }
 }
 
+/// Runs a command of a program that may do everything. Returns the reply.
+pub(crate) fn run(store: &mut Store, words: &[&[u8]], millis: u64) -> Vec<u8> {
+    let mut session = ClientState::default();
+    let mut reply = Vec::new();
+    store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
+    store.execute(&mut session, words, millis, &mut reply);
+    reply
+}
+
 /// What Redis 7.0 replies to a user without a right to the key.
 const NO_RIGHT: &[u8] =
     b"-NOPERM this user has no permissions to access one of the keys used as arguments\r\n";

@@ -128,28 +128,22 @@ impl World {
 
     /// A fault may keep nodes from their replies.
     pub(crate) fn is_disturbed(&mut self, kind: &Kind) {
-        let (node, time) = match *kind {
-            Kind::Block { node, time, .. } => (node, time),
-            Kind::Condition { node, time, .. }
-            | Kind::Crash { node, time, .. }
-            | Kind::Hang { node, time }
-            | Kind::Refuse { node, time, .. }
-            | Kind::Resync { node, time } => (Some(node), time),
-            Kind::Cut { node, .. }
-            | Kind::CutSubscribers { node, .. }
-            | Kind::Evict { node }
-            | Kind::Flush { node }
-            | Kind::ForgetScripts { node }
-            | Kind::LoseQueues { node }
-            | Kind::SetNodeClock { node, .. }
-            | Kind::Void { node, .. } => (Some(node), 0),
+        let time = match *kind {
+            Kind::Block { time, .. }
+            | Kind::Condition { time, .. }
+            | Kind::Crash { time, .. }
+            | Kind::Hang { time, .. }
+            | Kind::Refuse { time, .. }
+            | Kind::Resync { time, .. } => time,
             Kind::Leave { .. }
             | Kind::Pause { .. }
             | Kind::Save { .. }
             | Kind::SetWallClock { .. }
             | Kind::Sleep { .. }
             | Kind::StopFirst { .. } => return,
+            _ => 0,
         };
+        let node = kind.clone().node().copied();
         let until = Some(self.now + time);
         for disturbed_until in
             &mut self.judge.memory.disturbed_until[node.map_or(0..NODES, |node| node..node + 1)]

@@ -43,11 +43,9 @@ impl World {
                 node,
                 condition,
                 time,
-            } => {
-                if self.nodes[node].is_up {
-                    self.nodes[node].store.set_condition(condition);
-                    self.recover_later(node, time);
-                }
+            } if self.nodes[node].is_up => {
+                self.nodes[node].store.set_condition(condition);
+                self.recover_later(node, time);
             }
             Kind::Crash {
                 node,
@@ -69,11 +67,9 @@ impl World {
             }
             Kind::Evict { node } | Kind::Flush { node } => self.lose_data(node, Data::Lost),
             Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
-            Kind::Hang { node, time } => {
-                if self.nodes[node].is_up {
-                    self.nodes[node].is_hung = true;
-                    self.recover_later(node, time);
-                }
+            Kind::Hang { node, time } if self.nodes[node].is_up => {
+                self.nodes[node].is_hung = true;
+                self.recover_later(node, time);
             }
             Kind::Leave { client } => self.leave(client),
             Kind::LoseQueues { node } => self.lose_queues(node),
@@ -82,18 +78,14 @@ impl World {
                 node,
                 refusal,
                 time,
-            } => {
-                if self.nodes[node].is_up {
-                    self.nodes[node].refusal = Some(refusal);
-                    self.recover_later(node, time);
-                }
+            } if self.nodes[node].is_up => {
+                self.nodes[node].refusal = Some(refusal);
+                self.recover_later(node, time);
             }
-            Kind::Resync { node, time } => {
-                if self.nodes[node].is_up {
-                    self.lose_data(node, Data::Saved);
-                    self.nodes[node].store.set_condition(Condition::Replica);
-                    self.recover_later(node, time);
-                }
+            Kind::Resync { node, time } if self.nodes[node].is_up => {
+                self.lose_data(node, Data::Saved);
+                self.nodes[node].store.set_condition(Condition::Replica);
+                self.recover_later(node, time);
             }
             Kind::Save { node } => {
                 self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone()))
@@ -126,6 +118,11 @@ impl World {
                     self.connections[index].is_void = true;
                 }
             }
+            // Of a node that is down.
+            Kind::Condition { .. }
+            | Kind::Hang { .. }
+            | Kind::Refuse { .. }
+            | Kind::Resync { .. } => {}
         }
     }
 

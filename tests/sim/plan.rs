@@ -217,41 +217,18 @@ impl Plan {
     pub(crate) fn sorts(&self) -> Vec<Sort> {
         use Sort::{Fair, Fenced, FencedFair, FencedWrite, Permit, Plain, Read, Set, Write};
         let mut sorts = match (self.is_fenced, self.is_read_write) {
-            _ if self.is_mixed => {
-                vec![
-                    Plain,
-                    Plain,
-                    Fair,
-                    Fair,
-                    Fenced,
-                    FencedFair,
-                    Read,
-                    Read,
-                    Read,
-                    Write,
-                    FencedWrite,
-                    Permit,
-                    Permit,
-                    Set,
-                ]
-            }
+            _ if self.is_mixed => [
+                vec![Plain; 2],
+                vec![Fair; 2],
+                vec![Fenced, FencedFair],
+                vec![Read; 3],
+                vec![Write, FencedWrite],
+                vec![Permit; 2],
+                vec![Set],
+            ]
+            .concat(),
             (false, true) => vec![Read, Read, Write],
-            (true, true) => {
-                vec![
-                    Read,
-                    Read,
-                    Read,
-                    Read,
-                    Read,
-                    Read,
-                    Read,
-                    Read,
-                    FencedWrite,
-                    FencedWrite,
-                    FencedWrite,
-                    Write,
-                ]
-            }
+            (true, true) => [vec![Read; 8], vec![FencedWrite; 3], vec![Write]].concat(),
             (true, false) if self.is_fair => vec![FencedFair, FencedFair, Fenced],
             (true, false) => vec![Fenced],
             (false, false) if self.is_fair => vec![Fair, Fair, Plain],

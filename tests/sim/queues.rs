@@ -10,8 +10,8 @@
 
 use crate::judge::Command;
 use crate::keys;
+use crate::machine::run;
 use crate::world::World;
-use quorumlock::embedded::store::ClientState;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the key of a queue begins with.
@@ -205,24 +205,16 @@ impl World {
     /// The queues of a node, each with its entries in order.
     pub(crate) fn queues_of(&self, node: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         let present = &self.nodes[node];
-        let mut session = ClientState::default();
         let millis = present.millis(self.now);
         let mut store = present.store.clone();
         store.set_condition(quorumlock::embedded::Condition::Serving);
-        store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
         let keys: Vec<Vec<u8>> = store
             .keys(millis)
             .filter(|key| key.starts_with(QUEUE))
             .map(<[u8]>::to_vec)
             .collect();
         let entries = |key: Vec<u8>| {
-            let mut reply = Vec::new();
-            store.execute(
-                &mut session,
-                &[b"ZRANGE", &key, b"0", b"-1"],
-                millis,
-                &mut reply,
-            );
+            let reply = run(&mut store, &[b"ZRANGE", &key, b"0", b"-1"], millis);
             let lines = reply
                 .split(|byte| *byte == b'\n')
                 .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -239,12 +231,9 @@ impl World {
 
     /// Deletes all queues of a node.
     pub(crate) fn lose_queues(&mut self, node: usize) {
-        let mut session = ClientState::default();
         let millis = self.nodes[node].millis(self.now);
         for (key, _) in self.queues_of(node) {
-            let store = &mut self.nodes[node].store;
-            store.execute(&mut session, &[b"AUTH", b"secret"], millis, &mut Vec::new());
-            store.execute(&mut session, &[b"DEL", &key], millis, &mut Vec::new());
+            run(&mut self.nodes[node].store, &[b"DEL", &key], millis);
         }
     }
 

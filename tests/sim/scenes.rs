@@ -16,8 +16,8 @@ use crate::recovery::quiet;
 use crate::trace::Trace;
 use crate::wire::Connection;
 use crate::world::World;
-use crate::{clients, kernel};
-use quorumlock::embedded::store::{ClientState, Store};
+use crate::{clients, kernel, machine};
+use quorumlock::embedded::store::Store;
 use quorumlock::embedded::{Condition, ServerKind};
 use quorumlock::{Cause, RestartPolicy};
 use std::time::Duration;
@@ -96,12 +96,10 @@ fn has_clients(plan: &mut Plan, clients: usize) {
 
 /// A command of another program. Returns the reply.
 fn execute(node: usize, words: &[&[u8]]) -> String {
-    let mut reply = Vec::new();
-    with(|world| {
+    let reply = with(|world| {
         let node = &mut world.nodes[node];
         let millis = node.millis(world.now);
-        node.store
-            .execute(&mut ClientState::default(), words, millis, &mut reply);
+        machine::run(&mut node.store, words, millis)
     });
     String::from_utf8_lossy(&reply).into_owned()
 }

@@ -122,9 +122,7 @@ fn without_client(plan: &Plan, client: usize) -> Option<Plan> {
     other.clients.remove(client);
     let nodes = plan.nodes.len();
     other.paths.drain(client * nodes..(client + 1) * nodes);
-    other.faults = renumbered(&plan.faults, |(from, node)| {
-        (place_without(from, client), node)
-    });
+    other.faults = renumbered(&plan.faults, client, Kind::client);
     Some(other)
 }
 
@@ -145,9 +143,7 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
         index += 1;
         (index - 1) % nodes != node
     });
-    other.faults = renumbered(&plan.faults, |(client, to)| {
-        (client, place_without(to, node))
-    });
+    other.faults = renumbered(&plan.faults, node, Kind::node);
     other.hints.strays = other
         .hints
         .strays
@@ -155,67 +151,20 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
     Some(other)
 }
 
-/// The client or node that a fault meets: `Some(None)` is all of them, `None` none.
-type Target = Option<Option<usize>>;
-
-fn place_without(target: Target, gone: usize) -> Target {
-    match target {
-        Some(Some(index)) if index == gone => None,
-        Some(Some(index)) if index > gone => Some(Some(index - 1)),
-        other => other,
-    }
-}
-
-/// The faults as they are when clients and nodes have other numbers, without those of clients and
-/// nodes that are gone.
+/// The faults as they are when a client or node that some strike is gone.
 fn renumbered(
     faults: &[Fault],
-    place: impl Fn((Target, Target)) -> (Target, Target),
+    gone: usize,
+    target: fn(&mut Kind) -> Option<&mut usize>,
 ) -> Vec<Fault> {
     let moved = |fault: &Fault| {
         let mut fault = fault.clone();
-        let fits = match &mut fault.kind {
-            Kind::Block { client, node, .. } => {
-                let (new_client, new_node) = place((Some(*client), Some(*node)));
-                new_client.zip(new_node).map(|new| (*client, *node) = new)
-            }
-            Kind::Cut { client, node } | Kind::CutSubscribers { client, node } => {
-                let (new_client, new_node) = place((Some(*client), Some(Some(*node))));
-                new_client
-                    .zip(new_node.flatten())
-                    .map(|new| (*client, *node) = new)
-            }
-            Kind::Void { client, node } => {
-                let (new_client, new_node) = place((Some(Some(*client)), Some(Some(*node))));
-                new_client
-                    .flatten()
-                    .zip(new_node.flatten())
-                    .map(|new| (*client, *node) = new)
-            }
-            Kind::Condition { node, .. }
-            | Kind::Crash { node, .. }
-            | Kind::Evict { node }
-            | Kind::Flush { node }
-            | Kind::ForgetScripts { node }
-            | Kind::Hang { node, .. }
-            | Kind::LoseQueues { node }
-            | Kind::StopFirst { node, .. }
-            | Kind::Refuse { node, .. }
-            | Kind::Resync { node, .. }
-            | Kind::Save { node }
-            | Kind::SetNodeClock { node, .. } => place((Some(None), Some(Some(*node))))
-                .1
-                .flatten()
-                .map(|new| *node = new),
-            Kind::Leave { client }
-            | Kind::Pause { client, .. }
-            | Kind::SetWallClock { client, .. }
-            | Kind::Sleep { client, .. } => place((Some(Some(*client)), Some(None)))
-                .0
-                .flatten()
-                .map(|new| *client = new),
-        };
-        fits.map(|()| fault)
+        match target(&mut fault.kind) {
+            Some(number) if *number == gone => return None,
+            Some(number) if *number > gone => *number -= 1,
+            _ => {}
+        }
+        Some(fault)
     };
     faults.iter().filter_map(moved).collect()
 }

@@ -18,7 +18,7 @@
 //!    are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
-use crate::search::{self, After, Won, Wrong};
+use crate::search::{self, Won, Wrong};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -247,7 +247,12 @@ impl search::World for World {
         }
     }
 
-    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
+    fn after(
+        mut self,
+        step: Step,
+        rule: Rule,
+        scope: Scope,
+    ) -> Result<(World, Option<Won>), Wrong> {
         let a = match step {
             Step::Begin(a) => {
                 let won = self
@@ -347,10 +352,7 @@ impl search::World for World {
                 if rule == Rule::ReaderForgets {
                     node.fence = 0;
                 }
-                return Ok(After {
-                    world: self,
-                    won: None,
-                });
+                return Ok((self, None));
             }
             Step::Write(n) => {
                 let node = &mut self.nodes[n];
@@ -358,14 +360,11 @@ impl search::World for World {
                 if rule == Rule::UnfencedForgets {
                     node.fence = 0;
                 }
-                return Ok(After {
-                    world: self,
-                    won: None,
-                });
+                return Ok((self, None));
             }
         };
         let won = self.conclude(a, rule)?;
-        Ok(After { world: self, won })
+        Ok((self, won))
     }
 
     fn key(&self, _scope: Scope) -> u128 {

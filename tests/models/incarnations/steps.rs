@@ -4,7 +4,7 @@ use crate::faults::Event;
 use crate::note::{Memo, OLD};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::search::{self, After, Wrong, fingerprint};
+use crate::search::{self, Won, Wrong, fingerprint};
 use crate::world::{Case, Life, Link, PROGRAMS, Phase, Program, Round, World};
 use quorumlock::algorithm::incarnation::Origin;
 use quorumlock::algorithm::quarantine::RestartPolicy;
@@ -104,7 +104,12 @@ impl search::World for World {
         self.events(scope, steps);
     }
 
-    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
+    fn after(
+        mut self,
+        step: Step,
+        rule: Rule,
+        scope: Scope,
+    ) -> Result<(World, Option<Won>), Wrong> {
         let case = Case { rule, scope };
         let p = match step {
             Step::Begin(p, is_long, is_quiet) => {
@@ -173,10 +178,7 @@ impl search::World for World {
             }
             Step::Tick => {
                 self.tick(case);
-                return Ok(After {
-                    world: self,
-                    won: None,
-                });
+                return Ok((self, None));
             }
             Step::Event(n, event) => {
                 self.happens(n, event, case);
@@ -184,10 +186,7 @@ impl search::World for World {
                 for p in 0..PROGRAMS {
                     self.close(p, scope);
                 }
-                return Ok(After {
-                    world: self,
-                    won: None,
-                });
+                return Ok((self, None));
             }
         };
         self.judge(p, case);
@@ -203,7 +202,7 @@ impl search::World for World {
                 ..World::default()
             };
         }
-        Ok(After { world: self, won })
+        Ok((self, won))
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {

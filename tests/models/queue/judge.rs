@@ -16,7 +16,7 @@ use crate::node::{CALLS, Calls, Kind, Lock, Take, bit};
 use crate::pipe::Request;
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::{self, After, Wrong, fingerprint};
+use crate::search::{self, Won, Wrong, fingerprint};
 use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World, name};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use std::fmt;
@@ -52,7 +52,12 @@ impl search::World for World {
         }
     }
 
-    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
+    fn after(
+        mut self,
+        step: Step,
+        rule: Rule,
+        scope: Scope,
+    ) -> Result<(World, Option<Won>), Wrong> {
         let is_fault = match step {
             Step::GiveUp(_)
             | Step::Kill(_)
@@ -66,7 +71,7 @@ impl search::World for World {
         };
         self.faults -= u8::from(is_fault);
         let won = self.apply(step, rule, scope)?;
-        Ok(After { world: self, won })
+        Ok((self, won))
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {

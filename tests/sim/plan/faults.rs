@@ -112,6 +112,47 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The client that it strikes, if it is one.
+    pub(crate) fn client(&mut self) -> Option<&mut usize> {
+        match self {
+            Kind::Block { client, .. }
+            | Kind::Cut { client, .. }
+            | Kind::CutSubscribers { client, .. } => client.as_mut(),
+            Kind::Leave { client }
+            | Kind::Pause { client, .. }
+            | Kind::SetWallClock { client, .. }
+            | Kind::Sleep { client, .. }
+            | Kind::Void { client, .. } => Some(client),
+            _ => None,
+        }
+    }
+
+    /// The node that it strikes, if it is one.
+    pub(crate) fn node(&mut self) -> Option<&mut usize> {
+        match self {
+            Kind::Block { node, .. } => node.as_mut(),
+            Kind::Condition { node, .. }
+            | Kind::Crash { node, .. }
+            | Kind::Cut { node, .. }
+            | Kind::CutSubscribers { node, .. }
+            | Kind::Evict { node }
+            | Kind::Flush { node }
+            | Kind::ForgetScripts { node }
+            | Kind::Hang { node, .. }
+            | Kind::LoseQueues { node }
+            | Kind::Refuse { node, .. }
+            | Kind::Resync { node, .. }
+            | Kind::Save { node }
+            | Kind::SetNodeClock { node, .. }
+            | Kind::StopFirst { node, .. }
+            | Kind::Void { node, .. } => Some(node),
+            Kind::Leave { .. }
+            | Kind::Pause { .. }
+            | Kind::SetWallClock { .. }
+            | Kind::Sleep { .. } => None,
+        }
+    }
+
     /// Whether a node loses what it has.
     pub(crate) fn loses_data(&self) -> bool {
         match self {
