@@ -76,7 +76,22 @@ impl Times {
 }
 
 /// Lets the contenders take turns. Returns the samples of each contender, by round.
-pub(crate) fn interleave(
+pub(crate) fn interleave<const N: usize>(
+    plan: Plan,
+    contenders: &mut [&mut dyn FnMut() -> Pair; N],
+) -> [Vec<Samples>; N] {
+    each_of(interleave_all(plan, contenders))
+}
+
+fn each_of<T, const N: usize>(all: Vec<T>) -> [T; N] {
+    let Ok(each) = all.try_into() else {
+        unreachable!("there is one for each contender")
+    };
+    each
+}
+
+/// The same for any number of contenders.
+pub(crate) fn interleave_all(
     plan: Plan,
     contenders: &mut [&mut dyn FnMut() -> Pair],
 ) -> Vec<Vec<Samples>> {
@@ -106,7 +121,15 @@ pub(crate) fn interleave(
 
 /// Lets the contenders take turns in rounds of so many turns, after one to warm up. Returns what
 /// each of them did in each round, all turns of a round in one.
-pub(crate) fn take_turns<T: Default + Extend<T>>(
+pub(crate) fn take_turns<T: Default + Extend<T>, const N: usize>(
+    turns: (usize, usize),
+    contenders: &mut [&mut dyn FnMut() -> T; N],
+) -> [Vec<T>; N] {
+    each_of(take_all_turns(turns, contenders))
+}
+
+/// The same for any number of contenders.
+pub(crate) fn take_all_turns<T: Default + Extend<T>>(
     (rounds, turns): (usize, usize),
     contenders: &mut [&mut dyn FnMut() -> T],
 ) -> Vec<Vec<T>> {

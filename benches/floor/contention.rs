@@ -6,7 +6,7 @@
 //! so more than an attempt alone.
 
 use crate::Setting;
-use crate::comparison::{self, interleave, take_turns};
+use crate::comparison::{self, interleave, take_all_turns};
 use crate::competition::{Disturbance, Length, Outcome, Workload, run};
 use crate::competitor::Means;
 use crate::library;
@@ -51,7 +51,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         } else {
             &mut contenders[..2]
         };
-        let done = take_turns(setting.choose((5, 1), (2, 1)), contenders);
+        let done = take_all_turns(setting.choose((5, 1), (2, 1)), contenders);
         let [with, without, bare @ ..] = &done[..] else {
             continue;
         };

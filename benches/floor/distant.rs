@@ -29,13 +29,13 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         );
         for threads in THREADS {
             let row = pair(setting, &proxies, (round_trip, threads));
-            rows.extend(row.map(|row| row.goal(Goal::RatioAtMost(bound))));
+            rows.push(row.goal(Goal::RatioAtMost(bound)));
         }
     }
     rows
 }
 
-fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Option<Row> {
+fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Row {
     let addresses = proxies.addresses();
     let client = library::client(addresses);
     let name =
@@ -47,21 +47,18 @@ fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize
         Floor::connect(addresses, &name("floor", thread), 1)
     });
     let time = Duration::from_millis(setting.choose(300, 100));
-    let rounds = take_turns(
+    let [floor, library] = &take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [&mut || pairs(&mut floors, time, Floor::pair), &mut || {
             pairs(&mut library, time, |mutex| library::pair(mutex))
         }],
     );
-    let [floor, library] = &rounds[..] else {
-        return None;
-    };
     let threads = format!(
         "{threads} {}",
         if threads == 1 { "thread" } else { "threads" }
     );
     let name = format!("round trip {round_trip} ms, {threads}: pair p50");
-    Some(Row::ratio(name, "ms", library, ("floor", floor), |work| {
+    Row::ratio(name, "ms", library, ("floor", floor), |work| {
         work.p50() / 1000.0
-    }))
+    })
 }

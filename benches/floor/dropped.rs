@@ -30,16 +30,13 @@ fn with(setting: &Setting, servers: &Servers, threads: usize) -> Vec<Row> {
         library::mutex(&client, &name("dropped", thread))
     });
     let time = Duration::from_millis(setting.choose(300, 50));
-    let rounds = take_turns(
+    let [unlocked, dropped] = &take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [
             &mut || pairs(&mut unlocked, time, |mutex| library::pair(mutex)),
             &mut || pairs(&mut dropped, time, |mutex| library::dropped_pair(mutex)),
         ],
     );
-    let [unlocked, dropped] = &rounds[..] else {
-        return Vec::new();
-    };
     let threads = format!(
         "{threads} {}",
         if threads == 1 { "thread" } else { "threads" }

@@ -42,7 +42,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let mut strict = Strict::connect(&addresses, THREADS);
     let mut strict = workers(THREADS, |_| strict.pop().expect("one for each thread"));
     let time = Duration::from_millis(setting.choose(500, 100));
-    let rounds = take_turns(
+    let [floor, library, strict] = &take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [
             &mut || pairs(&mut floors, time, Floor::pair),
@@ -50,9 +50,6 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             &mut || pairs(&mut strict, time, Strict::pair),
         ],
     );
-    let [floor, library, strict] = &rounds[..] else {
-        return Vec::new();
-    };
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("appendfsync always, {THREADS} threads: {figure}");
     let sync = sync_micros(setting.choose(50, 5));

@@ -21,13 +21,10 @@ fn alone(setting: &Setting, servers: &Servers, nodes: usize, most: f64) -> Vec<R
     let client = library::client(&servers.addresses(nodes));
     let plain = library::mutex(&client, "fair/plain");
     let fair = library::mutex(&client, "fair/fair").fair();
-    let rounds = interleave(
+    let [plain, fair] = &interleave(
         plan,
         &mut [&mut || library::pair(&plain), &mut || library::pair(&fair)],
     );
-    let [plain, fair] = &rounds[..] else {
-        return Vec::new();
-    };
     let row = |figure: &str, get: fn(&Samples) -> f64| {
         Row::ratio(
             format!("N = {nodes}, alone: fair {figure}"),

@@ -55,9 +55,7 @@ fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Pl
         is_over.store(true, Ordering::Relaxed);
         rounds
     });
-    let [plain, fenced] = &rounds[..] else {
-        return Vec::new();
-    };
+    let [plain, fenced] = &rounds;
     let name = |figure: &str| {
         format!(
             "N = {nodes}, {}: fenced {figure}",

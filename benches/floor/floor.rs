@@ -21,7 +21,7 @@ pub(crate) const MOST_NODES: usize = 9;
 /// Unanswered requests with which a node is left out.
 const FAR_BEHIND: u64 = 64;
 /// Seconds in which a quorum answers, unless it never will.
-pub(crate) const TIME_LIMIT: Timespec = Timespec {
+const TIME_LIMIT: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
@@ -143,29 +143,42 @@ fn ask(nodes: &mut [Node], request: &[u8]) -> bool {
 
 /// Waits until something is ready, and receives it. False when nothing came for a long time.
 fn receive(nodes: &mut [Node]) -> bool {
-    let ready: [bool; MOST_NODES] = {
-        let mut descriptors: [PollFd<'_>; MOST_NODES] =
-            std::array::from_fn(|_| PollFd::new(&nodes[0].stream, PollFlags::IN));
-        let mut map = [usize::MAX; MOST_NODES];
-        let mut count = 0;
-        for (index, node) in nodes.iter().enumerate().filter(|(_, node)| !node.closed) {
-            descriptors[count] = PollFd::new(&node.stream, PollFlags::IN);
-            map[count] = index;
-            count += 1;
-        }
-        if poll(&mut descriptors[..count], Some(&TIME_LIMIT)).unwrap_or(0) == 0 {
-            return false;
-        }
-        let mut ready = [false; MOST_NODES];
-        for (descriptor, index) in descriptors[..count].iter().zip(map) {
-            ready[index] = !descriptor.revents().is_empty();
-        }
-        ready
+    let Some(ready) = ready(nodes, |node| (!node.closed).then_some(&node.stream)) else {
+        return false;
     };
     for (node, _) in nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
         node.receive();
     }
     true
+}
+
+/// Waits until one of the nodes that are awaited is ready. Returns which of them are, or nothing
+/// when nothing came for a long time.
+pub(crate) fn ready<N>(
+    nodes: &[N],
+    awaited: impl Fn(&N) -> Option<&TcpStream>,
+) -> Option<[bool; MOST_NODES]> {
+    let any = nodes.iter().find_map(&awaited)?;
+    let mut descriptors: [PollFd<'_>; MOST_NODES] =
+        std::array::from_fn(|_| PollFd::new(any, PollFlags::IN));
+    let mut map = [usize::MAX; MOST_NODES];
+    let mut count = 0;
+    for (index, node) in nodes.iter().enumerate() {
+        let Some(stream) = awaited(node) else {
+            continue;
+        };
+        descriptors[count] = PollFd::new(stream, PollFlags::IN);
+        map[count] = index;
+        count += 1;
+    }
+    if poll(&mut descriptors[..count], Some(&TIME_LIMIT)).unwrap_or(0) == 0 {
+        return None;
+    }
+    let mut ready = [false; MOST_NODES];
+    for (descriptor, index) in descriptors[..count].iter().zip(map) {
+        ready[index] = !descriptor.revents().is_empty();
+    }
+    Some(ready)
 }
 
 impl Node {

@@ -85,7 +85,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let release = |floor: &mut Floor, ()| {
         floor.release();
     };
-    let rounds = take_turns(
+    let [floor, library] = &take_turns(
         setting.choose((5, 2), (2, 1)),
         &mut [
             &mut || {
@@ -104,9 +104,6 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             },
         ],
     );
-    let [floor, library] = &rounds[..] else {
-        return Vec::new();
-    };
     rows(library, floor)
 }
 

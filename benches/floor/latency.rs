@@ -24,12 +24,12 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         .flat_map(|disturbance| disturbed(setting, &servers, disturbance, plan));
     healthy
         .chain(disturbed)
-        .chain(first_lock(setting, plan))
+        .chain([first_lock(setting, plan)])
         .collect()
 }
 
 /// The first lock of a client, which connects for it, while a node hangs. The floor connects too.
-fn first_lock(setting: &Setting, plan: Plan) -> Option<Row> {
+fn first_lock(setting: &Setting, plan: Plan) -> Row {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
     servers.processes[1].pause().expect("a server to stop");
@@ -39,7 +39,7 @@ fn first_lock(setting: &Setting, plan: Plan) -> Option<Row> {
         operations: 5,
         ..plan
     };
-    let rounds = interleave(
+    let [floor, library] = &interleave(
         plan,
         &mut [
             &mut || {
@@ -58,12 +58,9 @@ fn first_lock(setting: &Setting, plan: Plan) -> Option<Row> {
             },
         ],
     );
-    let [floor, library] = &rounds[..] else {
-        return None;
-    };
     let name = "one of 5 hung: first lock of a client, p50".to_owned();
     let row = Row::ratio(name, "µs", library, ("floor", floor), lock_p50);
-    Some(row.goal(Goal::RatioAtMost(2.0)))
+    row.goal(Goal::RatioAtMost(2.0))
 }
 
 fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
@@ -78,7 +75,7 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
         number += 1;
         library::pair(&library::mutex(&client, &format!("latency/fresh/{number}")))
     };
-    let rounds = interleave(
+    let [floor, library, again, sleeping, fresh] = &interleave(
         plan,
         &mut [
             &mut || floor.pair(),
@@ -88,9 +85,6 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
             &mut fresh,
         ],
     );
-    let [floor, library, again, sleeping, fresh] = &rounds[..] else {
-        return Vec::new();
-    };
 
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
@@ -160,7 +154,7 @@ fn disturbed(
     servers.processes[1..=count].iter_mut().for_each(befall);
     // Two turns' worth for the library to notice, which takes it one node timeout.
     repeat(2 * plan.operations, || library::pair(&mutex));
-    let rounds = interleave(
+    let [floor, library, undisturbed] = &interleave(
         plan,
         &mut [
             &mut || floor.pair(),
@@ -168,9 +162,6 @@ fn disturbed(
             &mut || library::pair(&undisturbed),
         ],
     );
-    let [floor, library, undisturbed] = &rounds[..] else {
-        return Vec::new();
-    };
 
     let name = |figure: &str| format!("{name}: {figure}");
     let row = |figure: &str, get: fn(&Samples) -> f64, bound: f64| {

@@ -55,7 +55,7 @@ fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
     ];
     let [plain, counted, again]: [Mutex; 3] =
         mutexes.map(|(client, name)| library::mutex(client, name));
-    let rounds = interleave(
+    let [plain, counted, again] = &interleave(
         plan,
         &mut [
             &mut || library::pair(&plain),
@@ -63,9 +63,6 @@ fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
             &mut || library::pair(&again),
         ],
     );
-    let [plain, counted, again] = &rounds[..] else {
-        return Vec::new();
-    };
     let against = ("without", &plain[..]);
     let p50 = |round: &Samples| round.pair.quantile(0.5);
     vec![

@@ -46,7 +46,7 @@ fn share(
     let mut sharing = workers(clients * threads, |thread| {
         semaphore(&shared[thread / threads])
     });
-    let rounds = take_turns(
+    let [alone, sharing] = &take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [
             &mut || pairs(&mut alone, time, |mutex| library::pair(mutex)),
@@ -57,9 +57,6 @@ fn share(
             },
         ],
     );
-    let [alone, sharing] = &rounds[..] else {
-        return Row::missing("permits", "no round was measured");
-    };
     let of = if clients == 1 {
         "one client".to_owned()
     } else {

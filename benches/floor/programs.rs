@@ -97,11 +97,10 @@ fn many(
         // Long enough for several turns of each.
         let time = Duration::from_millis(setting.choose(2000.max(programs as u64 * 20), 200));
         let of = |programs| run(&addresses, workload(&[(means, programs)], time));
-        let done = take_turns(
+        let [many, two] = &take_turns(
             setting.choose((3, 1), (1, 1)),
             &mut [&mut || of(programs), &mut || of(2)],
         );
-        let [many, two] = &done[..] else { continue };
         let name =
             |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
         let keys = if means == Means::Set { 2.0 } else { 1.0 };
@@ -196,15 +195,12 @@ fn permits(setting: &Setting, servers: &Servers) -> Row {
     let addresses = servers.addresses(NODES);
     let time = Duration::from_millis(setting.choose(2000, 200));
     let of = |groups: &[(Means, usize)]| run(&addresses, workload(groups, time));
-    let done = take_turns(
+    let [shared, own] = &take_turns(
         setting.choose((3, 1), (1, 1)),
         &mut [&mut || of(&[(Means::Permit, 8)]), &mut || {
             of(&[(Means::Own, PERMITS)])
         }],
     );
-    let [shared, own] = &done[..] else {
-        return Row::missing("permits", "no round was measured");
-    };
     Row::ratio(
         format!("8 programs, {PERMITS} permits: acquisitions/s"),
         "",
@@ -254,15 +250,12 @@ fn killed(setting: &Setting, servers: &Servers) -> Vec<Row> {
         disturbance: Disturbance::Killed(SOME as u32 / 10),
         ..undisturbed
     };
-    let done = take_turns(
+    let [disturbed, undisturbed] = &take_turns(
         setting.choose((3, 1), (1, 1)),
         &mut [&mut || run(&addresses, disturbed), &mut || {
             run(&addresses, undisturbed)
         }],
     );
-    let [disturbed, undisturbed] = &done[..] else {
-        return Vec::new();
-    };
     let name = |what: &str| format!("{SOME} programs, one in ten killed each second: {what}");
     let against = ("undisturbed", &undisturbed[..]);
     let longest = Spread::over(disturbed, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;

@@ -1,7 +1,7 @@
 //! Growth: what a pair costs with more nodes, and with more locks held at the same time.
 
 use crate::Setting;
-use crate::comparison::{Pair, Plan, Samples, Spread, interleave};
+use crate::comparison::{Pair, Plan, Samples, Spread, interleave_all};
 use crate::floor::{Floor, MOST_NODES};
 use crate::library;
 use crate::servers::Servers;
@@ -52,7 +52,7 @@ fn with_nodes(servers: &Servers, plan: Plan) -> Vec<Row> {
     }
     let mut turns: Vec<&mut dyn FnMut() -> Pair> =
         contenders.iter_mut().map(|one| &mut **one as _).collect();
-    let rounds = interleave(plan, &mut turns);
+    let rounds = interleave_all(plan, &mut turns);
 
     let [single, ..] = &rounds[..] else {
         return Vec::new();
@@ -103,7 +103,7 @@ fn with_held(servers: &Servers, plan: Plan, numbers: [usize; 3]) -> Vec<Row> {
     }
     let mut turns: Vec<&mut dyn FnMut() -> Pair> =
         contenders.iter_mut().map(|one| &mut **one as _).collect();
-    let rounds = interleave(plan, &mut turns);
+    let rounds = interleave_all(plan, &mut turns);
     drop(held);
     let [none, others @ ..] = &rounds[..] else {
         return Vec::new();

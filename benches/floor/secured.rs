@@ -143,15 +143,12 @@ mod with_tls {
         let [plain, secured] = clients
             .each_ref()
             .map(|client| library::mutex(client, "secured/1"));
-        let rounds = interleave(
+        let [plain, secured] = &interleave(
             plan,
             &mut [&mut || library::pair(&plain), &mut || {
                 library::pair(&secured)
             }],
         );
-        let [plain, secured] = &rounds[..] else {
-            return Vec::new();
-        };
         let p50 = |round: &Samples| round.pair.quantile(0.5);
         let row = Row::ratio(
             "TLS, 1 thread: pair p50",
@@ -170,16 +167,13 @@ mod with_tls {
                 library::mutex(client, &format!("secured/{thread}"))
             })
         });
-        let rounds = take_turns(
+        let [plain, secured] = &take_turns(
             setting.choose((7, 1), (2, 1)),
             &mut [
                 &mut || pairs(&mut plain, time, |mutex| library::pair(mutex)),
                 &mut || pairs(&mut secured, time, |mutex| library::pair(mutex)),
             ],
         );
-        let [plain, secured] = &rounds[..] else {
-            return Row::missing("TLS", "no rounds");
-        };
         let rate = Spread::ratio(secured, plain, Work::rate).median;
         let what = format!("TLS, {THREADS} threads: client CPU a pair");
         let row = Row::ratio(

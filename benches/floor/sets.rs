@@ -16,7 +16,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let single = library::mutex(&client, "sets/single");
     let two = set(&client, 2);
     let eight = set(&client, 8);
-    let rounds = interleave(
+    let [single, two, eight] = &interleave(
         plan,
         &mut [
             &mut || library::pair(&single),
@@ -24,9 +24,6 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             &mut || library::pair(&eight),
         ],
     );
-    let [single, two, eight] = &rounds[..] else {
-        return Vec::new();
-    };
     let row = |name: &str, rounds, get: fn(&Samples) -> f64| {
         Row::ratio(
             format!("{name}, N = {NODES}"),

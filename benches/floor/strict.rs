@@ -11,8 +11,7 @@
 //! retry.
 
 use crate::comparison::{Pair, timed};
-use crate::floor::{self, Answers, MOST_NODES, TIME_LIMIT};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::floor::{self, Answers};
 use std::io::{ErrorKind, Read, Write};
 use std::mem;
 use std::net::{SocketAddr, TcpStream};
@@ -210,29 +209,11 @@ impl Exchange {
     /// Waits until one of the nodes that have not answered everything is ready, and receives. False
     /// when nothing came for a long time.
     fn receive(&mut self) -> bool {
-        let mut ready = [false; MOST_NODES];
-        {
-            let mut descriptors: [PollFd<'_>; MOST_NODES] =
-                std::array::from_fn(|_| PollFd::new(&self.nodes[0].stream, PollFlags::IN));
-            let mut map = [usize::MAX; MOST_NODES];
-            let mut count = 0;
-            for (index, node) in self
-                .nodes
-                .iter()
-                .enumerate()
-                .filter(|(_, node)| node.is_waiting())
-            {
-                descriptors[count] = PollFd::new(&node.stream, PollFlags::IN);
-                map[count] = index;
-                count += 1;
-            }
-            if poll(&mut descriptors[..count], Some(&TIME_LIMIT)).unwrap_or(0) == 0 {
-                return false;
-            }
-            for (descriptor, index) in descriptors[..count].iter().zip(map) {
-                ready[index] = !descriptor.revents().is_empty();
-            }
-        }
+        let Some(ready) = floor::ready(&self.nodes, |node| {
+            node.is_waiting().then_some(&node.stream)
+        }) else {
+            return false;
+        };
         for (node, _) in self.nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
             node.receive(&mut self.consents);
         }

@@ -7,7 +7,7 @@
 //! library each: what sharing one brings or costs.
 
 use crate::Setting;
-use crate::comparison::{Spread, take_turns};
+use crate::comparison::{Spread, take_all_turns, take_turns};
 use crate::floor::Floor;
 use crate::library;
 use crate::limit::Limit;
@@ -96,7 +96,7 @@ fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>
     } else {
         &mut contenders[..4]
     };
-    let mut rounds = take_turns(setting.choose((5, 1), (2, 1)), contenders).into_iter();
+    let mut rounds = take_all_turns(setting.choose((5, 1), (2, 1)), contenders).into_iter();
     let mut next = || rounds.next().unwrap_or_default();
     let floor = next();
     let library = next();
@@ -230,7 +230,7 @@ fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Distur
     pairs(&mut library, time, |mutex| library::pair(mutex));
     servers.processes[1..=count].iter_mut().for_each(befall);
     // The turn for warming up lasts longer than the library takes to notice.
-    let rounds = take_turns(
+    let [floor, library, undisturbed] = &take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [
             &mut || pairs(&mut floors, time, Floor::pair),
@@ -238,9 +238,6 @@ fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Distur
             &mut || pairs(&mut undisturbed, time, |mutex| library::pair(mutex)),
         ],
     );
-    let [floor, library, undisturbed] = &rounds[..] else {
-        return Vec::new();
-    };
     let floor = ("floor", &floor[..]);
     let healthy = ("healthy", &undisturbed[..]);
     let name = |figure: &str| format!("{DISTURBED} threads, {name}: {figure}");
