@@ -169,42 +169,42 @@ impl World {
             unclear,
         } = self.clients[client].ended;
         let waits = "quorumlock_wait_seconds_count";
+        // Not known is which calls have waited for the lease of another thread.
+        let may_be_more = joined + unclear;
         let counted = [
-            ("acquired", sum(waits, "\"acquired\""), acquired),
-            ("calls", sum(waits, ""), acquired + others),
-            ("waiting", sum("quorumlock_waiting{", ""), 0),
-            ("held", sum("quorumlock_held{", ""), 0),
-            ("holds", sum("quorumlock_hold_seconds_count", ""), acquired),
-            ("releases", sum("quorumlock_releases_total{", ""), acquired),
+            ("acquired", waits, "\"acquired\"", acquired, may_be_more),
+            ("calls", waits, "", acquired + others, may_be_more),
+            ("waiting", "quorumlock_waiting{", "", 0, 0),
+            ("held", "quorumlock_held{", "", 0, 0),
+            (
+                "holds",
+                "quorumlock_hold_seconds_count",
+                "",
+                acquired,
+                unclear,
+            ),
+            (
+                "releases",
+                "quorumlock_releases_total{",
+                "",
+                acquired,
+                unclear,
+            ),
             (
                 "attempts won",
-                sum("quorumlock_attempts_total{", "\"won\""),
+                "quorumlock_attempts_total{",
+                "\"won\"",
                 acquired,
+                unclear,
             ),
         ];
-        // Not known is which calls have waited for the lease of another thread.
-        let may_have_joined = |what: &str| {
-            if matches!(what, "acquired" | "calls") {
-                joined
-            } else {
-                0
+        for (what, series, label, is, more) in counted {
+            let counted = sum(series, label);
+            if !(is..=is + more).contains(&counted) {
+                let text =
+                    format!("client {client} counted {what}: {counted}, and there were {is}");
+                return self.violate("accounted for", text);
             }
-        };
-        let most = |what: &str, is: u64| {
-            is + may_have_joined(what)
-                + if matches!(what, "waiting" | "held") {
-                    0
-                } else {
-                    unclear
-                }
-        };
-        let is_wrong =
-            |&(what, counted, is): &(&str, u64, u64)| !(is..=most(what, is)).contains(&counted);
-        if let Some((what, counted, is)) = counted.into_iter().find(is_wrong) {
-            self.violate(
-                "accounted for",
-                format!("client {client} counted {what}: {counted}, and there were {is}"),
-            );
         }
     }
 

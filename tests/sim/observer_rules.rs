@@ -98,7 +98,9 @@ impl Listener {
                 name,
                 is_automatic: false,
                 ..
-            } => self.record_of(name, |lock| lock.extended += 1),
+            } => {
+                self.record_of(name, |lock| lock.extended += 1);
+            }
             Event::ExtensionFailed {
                 name,
                 is_automatic: false,
@@ -164,12 +166,11 @@ impl Listener {
 
     fn lost(&self, name: &Arc<str>, reason: LossReason) {
         self.record(|world| world.saw("an observer gets a loss"));
-        let mut is_again = false;
-        self.record_of(name, |lock| {
+        let times = self.record_of(name, |lock| {
             lock.lost += 1;
-            is_again = lock.lost > 1;
+            lock.lost
         });
-        if is_again {
+        if times > Some(1) {
             self.record(|world| world.misreport("a loss was reported twice"));
         }
         if reason == LossReason::KeyGone {
@@ -211,15 +212,10 @@ impl Listener {
 
     /// Whether the node was in quarantine before; none of a client that is gone.
     fn record_quarantine(&self, node: &str, begins: bool) -> Option<bool> {
-        let mut was_quarantined = None;
         self.record(|world| {
-            let before = world
-                .reports
-                .quarantined
-                .insert((self.client, node.to_owned()), begins);
-            was_quarantined = Some(before == Some(true));
-        });
-        was_quarantined
+            let key = (self.client, node.to_owned());
+            world.reports.quarantined.insert(key, begins) == Some(true)
+        })
     }
 }
 
@@ -235,12 +231,8 @@ impl Listener {
     }
 
     /// A client that is gone reports nothing.
-    fn record<R>(&self, act: impl FnOnce(&mut World) -> R) {
-        with(|world| {
-            if !world.clients[self.client].is_gone {
-                act(world);
-            }
-        });
+    fn record<R>(&self, act: impl FnOnce(&mut World) -> R) -> Option<R> {
+        with(|world| (!world.clients[self.client].is_gone).then(|| act(world)))
     }
 
     fn record_call(&self, act: impl FnOnce(&mut ReportedCall)) {
@@ -250,31 +242,32 @@ impl Listener {
         });
     }
 
-    fn record_of(&self, name: &Arc<str>, act: impl FnOnce(&mut Reported)) {
-        self.record(|world| match world.reports.by_key.get(&address(name)) {
-            Some(&index) => act(&mut world.reports.locks[index]),
-            None => world.misreport("an event came about a lock that was not reported taken"),
-        });
+    fn record_of<R>(&self, name: &Arc<str>, act: impl FnOnce(&mut Reported) -> R) -> Option<R> {
+        self.record(|world| {
+            let index = world.reports.by_key.get(&address(name)).copied();
+            if index.is_none() {
+                world.misreport("an event came about a lock that was not reported taken");
+            }
+            index.map(|index| act(&mut world.reports.locks[index]))
+        })
+        .flatten()
     }
 
     fn record_end(&self, name: &Arc<str>, end: End) {
-        let mut wrong = None;
         // A call may drop a lock whose lease ended before it returned.
         let in_calls: Vec<usize> = with(|world| world.reports.latest.values().copied().collect());
         let index = with(|world| world.reports.by_key.get(&address(name)).copied());
         let is_in_call = end.1 && index.is_some_and(|index| in_calls.contains(&index));
-        self.record_of(name, |lock| {
-            wrong = match (lock.left, lock.end.replace(end)) {
-                (_, Some(_)) => Some("the outcome of a release was reported twice"),
-                (None, None) if is_in_call => None,
-                (None, _) => Some("a release was reported, and the guard is there"),
-                (Some((_, was_dropped)), None) if was_dropped.is_some_and(|it| it != end.1) => {
-                    Some("a drop and an unlock were mixed up")
-                }
-                (Some(_), None) => None,
-            };
+        let wrong = self.record_of(name, |lock| match (lock.left, lock.end.replace(end)) {
+            (_, Some(_)) => Some("the outcome of a release was reported twice"),
+            (None, None) if is_in_call => None,
+            (None, _) => Some("a release was reported, and the guard is there"),
+            (Some((_, was_dropped)), None) if was_dropped.is_some_and(|it| it != end.1) => {
+                Some("a drop and an unlock were mixed up")
+            }
+            (Some(_), None) => None,
         });
-        if let Some(wrong) = wrong {
+        if let Some(wrong) = wrong.flatten() {
             self.record(|world| world.misreport(wrong));
         }
     }

@@ -167,6 +167,12 @@ pub(crate) struct PathPlan {
     pub(crate) jitter: u64,
 }
 
+impl PathPlan {
+    pub(crate) fn new(delay: u64, jitter: u64) -> PathPlan {
+        PathPlan { delay, jitter }
+    }
+}
+
 impl Plan {
     /// The longest time to live, in true time, whatever the clocks do.
     fn longest_ttl(&self) -> u64 {

@@ -162,10 +162,7 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
         } else {
             MILLISECOND / 5
         };
-        *path = PathPlan {
-            delay,
-            jitter: delay / 10,
-        };
+        *path = PathPlan::new(delay, delay / 10);
     }
     plan.watchdog_rarity = random.pick(&[1, 1, 1, 0]);
     plan.extension_rarity = random.pick(&[0, 0, 4]);
@@ -192,10 +189,7 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
     plan.node_timeout = 50 * MILLISECOND;
     plan.fault_time = 10 * SECOND;
-    plan.paths.fill(PathPlan {
-        delay: 5 * MILLISECOND,
-        jitter: MILLISECOND,
-    });
+    plan.paths.fill(PathPlan::new(5 * MILLISECOND, MILLISECOND));
     plan.straggling = random.between(4, 8);
     plan.longest_straggling = random.between(100, 400) * MILLISECOND;
     plan.watchdog_rarity = 1;
@@ -217,10 +211,10 @@ fn lost_keys(plan: &mut Plan, random: &mut Random) {
     (plan.watchdog_rarity, plan.extension_rarity) = if is_watched { (1, 0) } else { (0, 1) };
     plan.preemption_rarity = if is_watched { 30 } else { 0 };
     plan.resources = 3;
-    plan.paths.fill(PathPlan {
-        delay: plan.node_timeout / 20,
-        jitter: plan.node_timeout / 40,
-    });
+    plan.paths.fill(PathPlan::new(
+        plan.node_timeout / 20,
+        plan.node_timeout / 40,
+    ));
     plan.idle = 20 * MILLISECOND;
     for _ in 0..random.between(40, 80) {
         let node = random.index(plan.nodes.len());
@@ -306,10 +300,8 @@ fn forgetful_nodes(plan: &mut Plan, random: &mut Random) {
     // A node that is a moment slower.
     let slow = random.index(plan.nodes.len());
     let delay = random.magnitude(MILLISECOND / 10, plan.node_timeout / 40);
-    plan.paths.fill(PathPlan {
-        delay: MILLISECOND / 10,
-        jitter: MILLISECOND / 20,
-    });
+    plan.paths
+        .fill(PathPlan::new(MILLISECOND / 10, MILLISECOND / 20));
     plan.paths
         .iter_mut()
         .skip(slow)
@@ -393,10 +385,7 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(40_000, 60_000)];
     plan.node_timeout = 200 * MILLISECOND;
     plan.fault_time = random.between(SECOND, 3 * SECOND);
-    plan.paths.fill(PathPlan {
-        delay: 2 * MILLISECOND,
-        jitter: MILLISECOND,
-    });
+    plan.paths.fill(PathPlan::new(2 * MILLISECOND, MILLISECOND));
     // The scripts that waiting calls ask by have 8 KB. By 40 bytes, one alone takes longer than a
     // client that quits waits.
     plan.window = random.pick(&[300, 1000]);

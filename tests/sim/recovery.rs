@@ -35,13 +35,7 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
         plan.clients[0].rate,
         plan.clients[0].callback,
     ) = (1, 0, 0);
-    plan.paths = vec![
-        PathPlan {
-            delay: MILLISECOND / 10,
-            jitter: MILLISECOND / 100
-        };
-        nodes
-    ];
+    plan.paths = vec![PathPlan::new(MILLISECOND / 10, MILLISECOND / 100); nodes];
     plan.quieten();
     plan.ttls = vec![100];
     plan.node_timeout = 50 * MILLISECOND;
@@ -189,10 +183,10 @@ fn an_attempt_that_has_to_connect_first_has_time_for_that() {
             let mut plan = quiet(seed, 3);
             plan.node_timeout = node_timeout * MILLISECOND;
             plan.ttls = vec![5000];
-            plan.paths.fill(PathPlan {
-                delay: round_trip * MILLISECOND / 2,
-                jitter: MILLISECOND / 100,
-            });
+            plan.paths.fill(PathPlan::new(
+                round_trip * MILLISECOND / 2,
+                MILLISECOND / 100,
+            ));
             kernel::run(World::new(plan, Trace::silent()), two_attempts).seen
         });
         let seen: Vec<_> = seen.collect();
@@ -217,13 +211,7 @@ fn notifications_of_far_nodes_are_received() {
     for seed in 0..SEEDS / 5 {
         let mut plan = quiet(seed, 3);
         plan.clients = vec![plan.clients[0].clone(); 2];
-        plan.paths = vec![
-            PathPlan {
-                delay: 3 * MILLISECOND,
-                jitter: MILLISECOND / 10
-            };
-            6
-        ];
+        plan.paths = vec![PathPlan::new(3 * MILLISECOND, MILLISECOND / 10); 6];
         plan.ttls = vec![1000];
         plan.idle = MILLISECOND;
         let world = run(plan, Trace::silent());

@@ -272,29 +272,16 @@ impl Plan {
         let client = random.index(self.clients.len());
         let directions = random.pick(&[[true, true], [true, true], [true, false], [false, true]]);
         match kind {
-            0 => Kind::Block {
-                client: Some(client),
-                node: Some(node),
+            0..3 => Kind::Block {
+                client: (kind != 1).then_some(client),
+                node: (kind != 2).then_some(node),
                 directions,
                 time,
             },
-            1 => Kind::Block {
-                client: None,
-                node: Some(node),
-                directions,
-                time,
-            },
-            2 => Kind::Block {
-                client: Some(client),
-                node: None,
-                directions,
-                time,
-            },
-            3 => Kind::Cut {
-                client: Some(client),
+            3 | 4 => Kind::Cut {
+                client: (kind == 3).then_some(client),
                 node,
             },
-            4 => Kind::Cut { client: None, node },
             5 => Kind::Void { client, node },
             6 => Kind::Hang { node, time },
             7 => {

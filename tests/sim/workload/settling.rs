@@ -1,6 +1,7 @@
 //! What a thread does when all faults have ended.
 
 use super::{Shares, Worker, is_gone, moment, remaining, waiting};
+use crate::events::error::Result;
 use crate::events::release::ReleaseOutcome;
 use crate::fences;
 use crate::holds::{self, Taken};
@@ -24,26 +25,16 @@ impl Worker {
         sleep_until(fault_time);
         let deadline = fault_time + patience;
         let sort = self.draw_sort();
-        let mutex = || Lock::of(&self.redlock, 0, sort).ttl(Duration::from_millis(ttl));
-        let taken = |guard: &Guard, reads_by| Taken {
-            resource: sort.resource(0) + guard.slot(),
-            is_set: sort == Sort::Set,
-            access: sort.access(),
-            reads_by,
-        };
+        let ttl = Duration::from_millis(ttl);
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
-            let begun = moment();
-            let drawn = with(|world| world.judge.tokens.len());
-            let outcome = waiting(sort.awaited(0), || {
-                mutex().lock_timeout(Duration::from_nanos(left))
+            let taken = self.take(sort, ttl, |lock| {
+                waiting(sort.awaited(0), || {
+                    lock().lock_timeout(Duration::from_nanos(left))
+                })
             });
-            let shares = Shares::of(&outcome, drawn);
-            with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
-            match outcome {
-                Ok(Some(guard)) => {
-                    let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
-                    fences::given(hold, guard.fence());
+            match taken {
+                Ok((guard, hold)) => {
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
                     with(|world| {
@@ -52,21 +43,15 @@ impl Worker {
                     });
                     break;
                 }
-                Ok(None) | Err(_) => {
-                    with(|world| {
-                        world.got_nothing(false, true);
-                        let client = world.current_client();
-                        if world.now >= deadline && !world.clients[client].is_gone {
-                            let why = outcome
-                                .err()
-                                .map_or("held".to_owned(), |error| error.to_string());
-                            world.violate(
-                            "progress",
-                            format!("client {client} did not get r0 after all faults had ended: {why}"),
+                Err(why) => with(|world| {
+                    let client = world.current_client();
+                    if world.now >= deadline && !world.clients[client].is_gone {
+                        let text = format!(
+                            "client {client} did not get r0 after all faults had ended: {why}"
                         );
-                        }
-                    })
-                }
+                        world.violate("progress", text);
+                    }
+                }),
             }
             if is_gone() {
                 return;
@@ -79,26 +64,49 @@ impl Worker {
             if is_gone() {
                 return;
             }
-            let begun = moment();
-            let drawn = with(|world| world.judge.tokens.len());
-            let outcome = mutex().lock_timeout(Duration::from_millis(400));
-            let shares = Shares::of(&outcome, drawn);
-            with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
-            match outcome {
-                Ok(Some(guard)) => {
-                    let hold = holds::took(taken(&guard, shares.0), remaining(&guard), begun);
-                    fences::given(hold, guard.fence());
-                    with(|world| world.gives_back(hold, false));
-                    // A program that ends waits for its last release.
-                    let outcome = guard.unlock();
-                    if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
-                        with(|world| {
-                            world.reported_unlock(world.judge.holds[hold].reported_as, outcome.ok())
-                        });
-                    }
+            let time = Duration::from_millis(400);
+            let taken = self.take(sort, ttl, |lock| lock().lock_timeout(time));
+            if let Ok((guard, hold)) = taken {
+                with(|world| world.gives_back(hold, false));
+                // A program that ends waits for its last release.
+                let outcome = guard.unlock();
+                if !matches!(outcome, Ok(ReleaseOutcome::StillHeld(_))) {
+                    with(|world| {
+                        world.reported_unlock(world.judge.holds[hold].reported_as, outcome.ok())
+                    });
                 }
-                Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),
             }
         }
+    }
+
+    /// Takes a lock of the first name by this call. Returns why not, if it does not get it.
+    fn take(
+        &self,
+        sort: Sort,
+        ttl: Duration,
+        call: impl FnOnce(&dyn Fn() -> Lock) -> Result<Option<Guard>>,
+    ) -> std::result::Result<(Guard, usize), String> {
+        let begun = moment();
+        let drawn = with(|world| world.judge.tokens.len());
+        let outcome = call(&|| Lock::of(&self.redlock, 0, sort).ttl(ttl));
+        let shares = Shares::of(&outcome, drawn);
+        with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
+        let why = match outcome {
+            Ok(Some(guard)) => {
+                let taken = Taken {
+                    resource: sort.resource(0) + guard.slot(),
+                    is_set: sort == Sort::Set,
+                    access: sort.access(),
+                    reads_by: shares.0,
+                };
+                let hold = holds::took(taken, remaining(&guard), begun);
+                fences::given(hold, guard.fence());
+                return Ok((guard, hold));
+            }
+            Ok(None) => "held".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        with(|world| world.got_nothing(false, true));
+        Err(why)
     }
 }
