@@ -3,7 +3,7 @@
 //! Of all states that differ in names alone, the first one is searched. For a trace, the way to
 //! each state is kept; that takes more memory, and is done where a trace is expected.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::{Debug, Display, Write};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::time::Instant;
@@ -109,44 +109,37 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     let mut seen: HashSet<u128, BuildHasherDefault<Fingerprint>> = HashSet::default();
     seen.insert(first.key(scope));
     let mut ways: Ways<W> = HashMap::default();
-    let mut level = vec![first];
-    let mut next = Vec::new();
+    let mut states = VecDeque::from([first]);
     let mut steps = Vec::new();
     let mut wins = 0;
     let mut special = 0;
-    while !level.is_empty() {
-        for world in level.drain(..) {
-            if let Err(Wrong(wrong)) = world.check(rule, scope) {
-                return Found::Broken {
-                    trace: trace((rule, scope), &ways, world, wrong),
-                    states: seen.len(),
-                };
-            }
-            world.steps(rule, scope, &mut steps);
-            for &step in &steps {
-                let (after, won) = match world.after(step, rule, scope) {
-                    Ok(after) => after,
-                    Err(Wrong(wrong)) => {
-                        let wrong = format!("{step:?}: {wrong}");
-                        return Found::Broken {
-                            trace: trace((rule, scope), &ways, world, wrong),
-                            states: seen.len(),
-                        };
-                    }
-                };
-                wins += usize::from(won.is_some());
-                special += usize::from(won.is_some_and(|won| won.1));
-                let key = after.key(scope);
-                if seen.insert(key) {
-                    assert!(seen.len() < LIMIT, "too many states");
-                    if keeps_trace {
-                        ways.insert(key, (world.key(scope), step));
-                    }
-                    next.push(after);
+    while let Some(world) = states.pop_front() {
+        let broken = |ways: &Ways<W>, states: usize, wrong: String| Found::Broken {
+            trace: trace((rule, scope), ways, world, wrong),
+            states,
+        };
+        if let Err(Wrong(wrong)) = world.check(rule, scope) {
+            return broken(&ways, seen.len(), wrong);
+        }
+        world.steps(rule, scope, &mut steps);
+        for &step in &steps {
+            let (after, won) = match world.after(step, rule, scope) {
+                Ok(after) => after,
+                Err(Wrong(wrong)) => {
+                    return broken(&ways, seen.len(), format!("{step:?}: {wrong}"));
                 }
+            };
+            wins += usize::from(won.is_some());
+            special += usize::from(won.is_some_and(|won| won.1));
+            let key = after.key(scope);
+            if seen.insert(key) {
+                assert!(seen.len() < LIMIT, "too many states");
+                if keeps_trace {
+                    ways.insert(key, (world.key(scope), step));
+                }
+                states.push_back(after);
             }
         }
-        std::mem::swap(&mut level, &mut next);
     }
     Found::Nothing {
         states: seen.len(),

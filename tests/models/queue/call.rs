@@ -6,7 +6,6 @@
 
 use crate::node::{CALLS, Lock};
 use crate::rules::Rule;
-use crate::watch::Watch;
 use crate::world::{NODES, NOW, PLACE_LEASE};
 use quorumlock::algorithm::holder::HolderTag;
 use quorumlock::algorithm::kind::EntryKind;
@@ -95,6 +94,10 @@ pub(crate) struct CallState {
     pub(crate) retries: bool,
 }
 
+/// What a call has seen at the head of a node's queue. All times are [`NOW`], or `place_lease` before
+/// it.
+pub(crate) type Watch = Option<HeadWatch<u8, Lock>>;
+
 /// What one call has seen at the heads of the nodes' queues: before its round, and by the replies
 /// of that.
 pub(crate) type Heads = [[Watch; NODES]; 2];
@@ -134,7 +137,7 @@ impl CallState {
         let watches = heads
             .iter()
             .enumerate()
-            .filter_map(|(n, watch)| Some((NodeId::new(n), watch.get()?)));
+            .filter_map(|(n, watch)| Some((NodeId::new(n), (*watch)?)));
         queued.heads = watches
             .map(|(node, watch)| {
                 let HeadWatch {
@@ -284,12 +287,12 @@ impl CallState {
         {
             let holder = holder.and_then(lock_of);
             let head = call_of(head).unwrap_or_default() as u8;
-            watches[node.index()] = Watch::of(Some(HeadWatch {
+            watches[node.index()] = Some(HeadWatch {
                 head,
                 since,
                 holder,
                 is_passed,
-            }));
+            });
         }
         (aftermath, watches)
     }
@@ -365,7 +368,6 @@ impl Round {
 }
 
 fn reply_of(ticket: u64, rank: u32, is_free: bool, seen: Watch) -> QueueReply {
-    let seen = seen.get();
     let held = Some(if is_free { Duration::ZERO } else { PLACE_LEASE });
     QueueReply {
         storage: Storage::Before,

@@ -43,7 +43,6 @@ mod scope;
 #[path = "../search.rs"]
 mod search;
 mod shares;
-mod watch;
 mod world;
 
 use node::Kind;

@@ -14,13 +14,12 @@
 //!    stays so.
 //! 5. Each call acquires the lock once.
 
-use crate::call::{CallState, Phase, Reply, Verdict};
+use crate::call::{CallState, Phase, Reply, Verdict, Watch};
 use crate::node::{CALLS, Kind, Lock, Node, Take, bit};
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
 use crate::search::{Won, Wrong};
-use crate::watch::Watch;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{Aftermath, HeadWatch, Message};
 use quorumlock::algorithm::time::Timestamp;
@@ -367,7 +366,7 @@ impl World {
         if is_poll {
             self.nodes
                 .iter_mut()
-                .for_each(|state| state.watches[c] = state.watches[c].aged());
+                .for_each(|state| state.watches[c] = state.watches[c].map(aged));
         }
         let count = self.count.into();
         let watches = self.nodes.map(|state| state.watches[c]);
@@ -481,7 +480,7 @@ impl World {
                 if is_heard && is_last && self.expects(c, n) {
                     let seen = head.filter(|_| scope.has(Fault::Hang));
                     let seen = seen.map(|head| HeadWatch::after(None, head as u8, holder, NOW));
-                    self.nodes[n].seen[c] = Watch::of(seen);
+                    self.nodes[n].seen[c] = seen;
                     let verdict =
                         self.calls[c]
                             .queued
@@ -543,6 +542,14 @@ impl World {
             self.send(c, node.index(), Request::Store);
         }
         Ok(None)
+    }
+}
+
+/// `place_lease` passes.
+fn aged(watch: HeadWatch<u8, Lock>) -> HeadWatch<u8, Lock> {
+    HeadWatch {
+        since: Timestamp::ORIGIN,
+        ..watch
     }
 }
 
