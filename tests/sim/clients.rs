@@ -15,7 +15,7 @@ use crate::machine::MachineClock;
 use crate::observer_rules::Listener;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
-use crate::plan::PLACE_LEASE;
+use crate::plan::{NodePlan, PLACE_LEASE};
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::key_space;
 use crate::waits;
@@ -47,46 +47,30 @@ pub(crate) fn open_client(client: usize) -> Client {
 
 /// One whose events this observer receives.
 pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
-    let (nodes, node_timeout, clock) = with(|world| {
-        let timeout = Duration::from_nanos(world.plan.node_timeout);
-        (
-            world.nodes.len(),
-            timeout,
-            Arc::clone(&world.clients[client].clock),
-        )
-    });
-    let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
-    let log_in = |node: usize| {
-        with(|world| {
-            if world.plan.nodes[node].has_password {
-                ":secret@"
-            } else {
-                ""
-            }
-        })
-    };
-    let urls: Vec<String> = (0..nodes)
-        .map(|node| format!("redis://{}10.0.0.{node}", log_in(node)))
-        .collect();
+    let (plan, clock) =
+        with(|world| (world.plan.clone(), Arc::clone(&world.clients[client].clock)));
+    let node_timeout = Duration::from_nanos(plan.node_timeout);
     // Nothing is asked to last longer.
-    let max_ttl = Duration::from_millis(with(|world| world.plan.max_ttl(client)));
-    let policy = with(|world| world.plan.policy(client));
-    let quarantine = Quarantine::new(policy, max_ttl);
-    let transport = if with(|world| world.plan.has_tls) {
+    let max_ttl = Duration::from_millis(plan.max_ttl(client));
+    let policy = plan.policy(client);
+    let transport = if plan.has_tls {
         TransportConfig::Tls
     } else {
         TransportConfig::Plain
     };
-    let node = |url: &String| {
-        let endpoint = Endpoint::parse(url)
+    let node = |(index, node): (usize, &NodePlan)| {
+        let login = if node.has_password { ":secret@" } else { "" };
+        let endpoint = Endpoint::parse(&format!("redis://{login}10.0.0.{index}"))
             .unwrap()
             .look_at(key_space::node(""), policy == RestartPolicy::Strict);
-        (endpoint, transport.clone(), quarantine.clone())
+        let quarantine = Quarantine::new(policy, max_ttl);
+        (endpoint, transport.clone(), quarantine)
     };
-    let endpoints = urls.iter().map(node).collect();
+    let endpoints = plan.nodes.iter().enumerate().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
-    let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
-    let release_notifications = waits::publishes(client);
+    let names: Vec<String> = (0..plan.nodes.len())
+        .map(|node| format!("node {node}"))
+        .collect();
     let observers = observer.into_iter().collect();
     let counters = Counters::new();
     with(|world| world.clients[client].counters = Some(counters.clone()));
@@ -95,14 +79,11 @@ pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
     let named = Arc::new(Names::new(&names, &"-".repeat(LONGEST_KEY)));
     let report = Reporter::new(observers, Some(counters), &named);
     let events = report.event_queue();
-    let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
-    let place_lease = Duration::from_millis(PLACE_LEASE);
-    let rules = Rules::new(policy, max_ttl);
     let config = EngineConfig {
         spin: SPIN,
-        release_notifications,
+        release_notifications: waits::publishes(client),
         retention: RETENTION,
-        rules,
+        rules: Rules::new(policy, max_ttl),
         node_timeout,
         events,
         provider: None,
@@ -113,13 +94,13 @@ pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
         durable: vec![false; names.len()],
         names: Arc::new(Names::new(&names, "")),
         node_timeout,
-        drift_factor,
-        backoff,
+        drift_factor: f64::from(plan.drift_factor) / 1000.0,
+        backoff: Backoff::new(Duration::from_millis(2), LONGEST_DELAY),
         unavailable_after: Duration::from_secs(3),
         max_ttl,
         ttl: max_ttl,
         label: crate::algorithm::label::HolderLabel::NONE,
-        place_lease,
+        place_lease: Duration::from_millis(PLACE_LEASE),
     };
     Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }

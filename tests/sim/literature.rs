@@ -39,16 +39,12 @@ fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
     }
     let plan = shrink::shrink(&finding.plan, rule);
     let world = replay(plan.clone());
-    // From the fault on. Clocks have their rates from the beginning.
-    let shown = if bounds == Bounds::WildClocks { 50 } else { 13 };
+    // From the fault on.
     println!(
-        "{bounds:?}: seed {}, after {} of them, made smaller: {} nodes, {} clients, {} faults\n{}",
+        "{bounds:?}: seed {}, after {} of them, made smaller: {plan:?}\n{}",
         finding.seed,
         campaign.seeds,
-        plan.nodes.len(),
-        plan.clients.len(),
-        plan.faults.len(),
-        world.trace.story(shown)
+        world.trace.story(13)
     );
     assert!(matches!(world.judge.finding, Some((broken, ..)) if broken == rule));
     plan
