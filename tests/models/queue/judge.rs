@@ -12,7 +12,7 @@
 //! 4. *No garbage.* Then no node has an entry of a living program.
 
 use crate::call::{CallState, Phase};
-use crate::node::{CALLS, Calls, Kind, Lock, Take, bit};
+use crate::node::{CALLS, Calls, Kind, Take, bit};
 use crate::pipe::Request;
 use crate::rules::Rule;
 use crate::scope::Scope;
@@ -315,65 +315,43 @@ impl World {
     }
 }
 
+/// Each node: its queue with the tickets, its lock, who holds shares of it, who is told that it has
+/// a turn or is the next one, who is subscribed, and what is under way. Then the calls.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, state) in self.nodes[..self.count.into()].iter().enumerate() {
-            let queue: Vec<String> = state
-                .node
+        let names = |calls: Calls| -> String {
+            let named = (0..CALLS).filter(|&c| calls & bit(c) != 0);
+            named.map(name).collect()
+        };
+        for (_, NodeState { node, pipes, .. }) in self.up() {
+            let queue: String = node
                 .queue()
-                .map(|c| format!("{}{}", name(c), state.node.scores[c]))
+                .map(|c| format!("{}{}", name(c), node.scores[c]))
                 .collect();
-            write!(f, "[{}", queue.join(" "))?;
-            match state.node.lock {
-                Lock::Free => {}
-                Lock::Call(c) => write!(f, " held by {}", name(c.into()))?,
-                lock => write!(f, " {lock:?}")?,
-            }
-            for c in (0..CALLS).filter(|&c| state.node.holders & bit(c) != 0) {
-                write!(f, " held by {}", name(c))?;
-            }
-            if state.is_down {
-                f.write_str(" down")?;
-            }
-            for (c, pipe) in state
-                .pipes
+            let told = [node.holders, node.turns, node.nexts, node.receivers].map(names);
+            write!(f, "[{queue} {:?} {}", node.lock, told.join("/"))?;
+            for (c, pipe) in pipes
                 .iter()
                 .enumerate()
                 .filter(|(_, pipe)| !pipe.is_empty())
             {
                 write!(f, " {}:{:?}", name(c), pipe.iter().collect::<Vec<_>>())?;
             }
-            for c in 0..CALLS {
-                let is_turn = state.node.turns & bit(c) != 0;
-                let is_next = state.node.nexts & bit(c) != 0;
-                let text =
-                    if is_turn { "!" } else { "" }.to_owned() + if is_next { "?" } else { "" };
-                if !text.is_empty() {
-                    write!(f, " {text}{}", name(c))?;
-                }
-                let is_away =
-                    self.calls[c].life == Life::Alive && state.node.receivers & bit(c) == 0;
-                if is_away && n < self.count.into() {
-                    write!(f, " {} away", name(c))?;
-                }
-            }
             f.write_str("]")?;
         }
-        for (c, call) in self
+        for (c, Call { life, queued, .. }) in self
             .calls
             .iter()
             .enumerate()
             .filter(|(_, call)| call.life != Life::Idle)
         {
-            let life = if call.life == Life::Alive {
-                String::new()
-            } else {
-                format!("{:?} ", call.life)
-            };
-            write!(f, " {}: {life}{:?}", name(c), call.queued.phase)?;
-            if let Some(ticket) = call.queued.ticket {
-                write!(f, " {ticket}")?;
-            }
+            let CallState { phase, ticket, .. } = queued;
+            write!(
+                f,
+                " {}: {life:?} {phase:?} {}",
+                name(c),
+                ticket.unwrap_or(0)
+            )?;
         }
         Ok(())
     }
