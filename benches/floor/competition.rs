@@ -36,6 +36,21 @@ pub(crate) struct Workload<'a> {
     pub(crate) disturbance: Disturbance,
 }
 
+impl Workload<'_> {
+    /// One that nothing disturbs. A lock lasts as long as a client permits by default, so that
+    /// nothing ends it by time.
+    pub(crate) fn new(groups: &[(Means, usize)], length: Length) -> Workload<'_> {
+        Workload {
+            groups,
+            threads: 1,
+            held: Duration::from_millis(1),
+            ttl: Duration::from_secs(60),
+            length,
+            disturbance: Disturbance::None,
+        }
+    }
+}
+
 /// What happens to competitors meanwhile.
 #[derive(Clone, Copy)]
 pub(crate) enum Disturbance {

@@ -7,16 +7,13 @@
 
 use crate::Setting;
 use crate::comparison::{self, interleave, take_all_turns};
-use crate::competition::{Disturbance, Length, Outcome, Workload, run};
+use crate::competition::{Length, Outcome, Workload, run};
 use crate::competitor::Means;
 use crate::library;
 use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// A lock lasts as long as a client permits by default, so that nothing here ends it by time.
-const TTL: Duration = Duration::from_secs(60);
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
@@ -27,18 +24,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
         let run = |means| {
             let groups = [(means, competitors)];
-            let held = Duration::from_millis(1);
-            run(
-                &addresses,
-                Workload {
-                    groups: &groups,
-                    threads: 1,
-                    held,
-                    ttl: TTL,
-                    length: time,
-                    disturbance: Disturbance::None,
-                },
-            )
+            run(&addresses, Workload::new(&groups, time))
         };
         let contenders: &mut [&mut dyn FnMut() -> Outcome] = &mut [
             &mut || run(Means::WakeUps),
@@ -63,13 +49,10 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     for nodes in [3, 4, 5] {
         for competitors in setting.choose(&[2, 8, 32][..], &[8]) {
             let length = Length::Rounds(setting.choose(12, 4));
+            let groups = [(Means::WakeUps, *competitors)];
             let workload = Workload {
-                groups: &[(Means::WakeUps, *competitors)],
-                threads: 1,
                 held: Duration::ZERO,
-                ttl: TTL,
-                length,
-                disturbance: Disturbance::None,
+                ..Workload::new(&groups, length)
             };
             let outcome = run(&addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();

@@ -24,8 +24,6 @@ const MANY: [(usize, f64); 4] = [(8, 2.0), (50, 1.6), (200, 1.6), (500, 1.7)];
 /// that poll.
 const SOME: usize = 50;
 const EACH: usize = 2;
-/// A lock lasts as long as a client permits by default, so that nothing ends it by time.
-const TTL: Duration = Duration::from_secs(60);
 /// The lock of a program that may be killed while it holds it: many turns long.
 const SHORT_TTL: Duration = Duration::from_millis(250);
 /// Queues that are left on the nodes are counted so long after a run: releases in flight have
@@ -72,14 +70,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 /// A workload of one kind that nothing disturbs.
 fn workload(groups: &[(Means, usize)], time: Duration) -> Workload<'_> {
-    Workload {
-        groups,
-        threads: 1,
-        held: HELD,
-        ttl: TTL,
-        length: Length::Time(time),
-        disturbance: Disturbance::None,
-    }
+    Workload::new(groups, Length::Time(time))
 }
 
 /// Many programs, and the same with 2.
