@@ -148,8 +148,8 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
     }
 }
 
-/// How it came to that. Each line has a step, whose numbers its type explains, and the nodes as they
-/// were afterwards. What is called `A` there is number 0 of a step.
+/// How it came to that. Each line has a step, whose numbers its type explains, and the nodes as
+/// they were afterwards. What is called `A` there is number 0 of a step.
 fn trace<W: World>(
     (rule, scope): (W::Rule, W::Scope),
     ways: &Ways<W>,

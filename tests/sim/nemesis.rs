@@ -118,7 +118,7 @@ impl World {
                     self.connections[index].is_void = true;
                 }
             }
-            // Of a node that is down.
+            // The node is down.
             Kind::Condition { .. }
             | Kind::Hang { .. }
             | Kind::Refuse { .. }

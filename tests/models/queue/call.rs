@@ -94,8 +94,8 @@ pub(crate) struct CallState {
     pub(crate) retries: bool,
 }
 
-/// What a call has seen at the head of a node's queue. All times are [`NOW`], or `place_lease` before
-/// it.
+/// What a call has seen at the head of a node's queue. All times are [`NOW`], or `place_lease`
+/// before it.
 pub(crate) type Watch = Option<HeadWatch<u8, Lock>>;
 
 /// What one call has seen at the heads of the nodes' queues: before its round, and by the replies

@@ -315,8 +315,9 @@ impl World {
     }
 }
 
-/// Each node: its queue with the tickets, its lock, who holds shares of it, who is told that it has
-/// a turn or is the next one, who is subscribed, and what is under way. Then the calls.
+/// Each node: its queue with the tickets, its lock, the calls that hold shares of it, those with a
+/// message of a turn or for the next one under way, those that are subscribed, and what clients
+/// have sent. Then the calls.
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |calls: Calls| -> String {
