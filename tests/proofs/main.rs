@@ -27,7 +27,12 @@ mod random;
 mod smt;
 mod world;
 
+use kinds::{fences, messages, permits, readers_writers};
+use notes::{founding, longest};
+use one_holder::{exclusion, wait};
 use smt::Replay;
+use world::Lock::{Fenced, Permits, Plain, ReadWrite};
+use world::Programs::{Alike, Differ, Strict};
 use world::{Lock, Programs, What, World};
 
 /// How long a world lasts, in microseconds.
@@ -45,75 +50,20 @@ fn variable(name: &str) -> Option<u64> {
 
 /// The worlds of each proof, and what replays them.
 const REPLAYS: [(&str, Lock, Programs, Writes); 14] = [
-    (
-        "longest.smt2",
-        Lock::Plain,
-        Programs::Differ,
-        notes::longest,
-    ),
-    (
-        "founding.smt2",
-        Lock::Plain,
-        Programs::Alike,
-        notes::founding,
-    ),
-    ("wait.smt2", Lock::Plain, Programs::Alike, one_holder::wait),
-    ("wait.smt2", Lock::Plain, Programs::Strict, one_holder::wait),
-    (
-        "exclusion.smt2",
-        Lock::Plain,
-        Programs::Alike,
-        one_holder::exclusion,
-    ),
-    (
-        "exclusion.smt2",
-        Lock::Plain,
-        Programs::Strict,
-        one_holder::exclusion,
-    ),
-    (
-        "exclusion.smt2",
-        Lock::Permits(2),
-        Programs::Alike,
-        one_holder::exclusion,
-    ),
-    (
-        "permits.smt2",
-        Lock::Permits(2),
-        Programs::Alike,
-        kinds::permits,
-    ),
-    ("fences.smt2", Lock::Fenced, Programs::Alike, kinds::fences),
-    (
-        "readers_writers.smt2",
-        Lock::ReadWrite,
-        Programs::Alike,
-        kinds::readers_writers,
-    ),
-    (
-        "messages.smt2",
-        Lock::Plain,
-        Programs::Alike,
-        kinds::messages,
-    ),
-    (
-        "messages.smt2",
-        Lock::Permits(3),
-        Programs::Alike,
-        kinds::messages,
-    ),
-    (
-        "messages.smt2",
-        Lock::Fenced,
-        Programs::Alike,
-        kinds::messages,
-    ),
-    (
-        "messages.smt2",
-        Lock::ReadWrite,
-        Programs::Alike,
-        kinds::messages,
-    ),
+    ("longest.smt2", Plain, Differ, longest),
+    ("founding.smt2", Plain, Alike, founding),
+    ("wait.smt2", Plain, Alike, wait),
+    ("wait.smt2", Plain, Strict, wait),
+    ("exclusion.smt2", Plain, Alike, exclusion),
+    ("exclusion.smt2", Plain, Strict, exclusion),
+    ("exclusion.smt2", Permits(2), Alike, exclusion),
+    ("permits.smt2", Permits(2), Alike, permits),
+    ("fences.smt2", Fenced, Alike, fences),
+    ("readers_writers.smt2", ReadWrite, Alike, readers_writers),
+    ("messages.smt2", Plain, Alike, messages),
+    ("messages.smt2", Permits(3), Alike, messages),
+    ("messages.smt2", Fenced, Alike, messages),
+    ("messages.smt2", ReadWrite, Alike, messages),
 ];
 
 fn replays(proof: &str) -> impl Iterator<Item = &'static (&'static str, Lock, Programs, Writes)> {

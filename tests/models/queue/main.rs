@@ -47,6 +47,7 @@ mod world;
 
 use node::Kind;
 use rules::Rule;
+use scope::Fault::{Cut, Down, GiveUp, Hang, Kill, Late, Lose, Newcomer, Poll, QueueLost, Unheard};
 use scope::{ALL, Fault, Scope};
 use world::World;
 
@@ -67,15 +68,7 @@ const PERMITS: Kind = Kind::Permits(2);
 /// The first two calls write.
 const READ_WRITE: Kind = Kind::ReadWrite(0b11);
 /// What may fail where several calls hold at once.
-const SHARED: [Fault; 7] = [
-    Fault::Cut,
-    Fault::GiveUp,
-    Fault::Hang,
-    Fault::Kill,
-    Fault::Lose,
-    Fault::Poll,
-    Fault::Unheard,
-];
+const SHARED: [Fault; 7] = [Cut, GiveUp, Hang, Kill, Lose, Poll, Unheard];
 
 fn holds(scope: Scope) {
     search::holds::<World>(Rule::Proved, scope);
@@ -101,17 +94,10 @@ fn three_calls_wait_for_one_node() {
 
 #[test]
 fn two_calls_wait_for_three_nodes() {
-    for kind in &[
-        Fault::Cut,
-        Fault::GiveUp,
-        Fault::Hang,
-        Fault::Kill,
-        Fault::Poll,
-        Fault::QueueLost,
-    ] {
+    for kind in &[Cut, GiveUp, Hang, Kill, Poll, QueueLost] {
         holds(THREE.kinds(std::slice::from_ref(kind)));
     }
-    for kind in &[Fault::Down, Fault::Lose, Fault::Unheard] {
+    for kind in &[Down, Lose, Unheard] {
         holds(THREE.kinds(std::slice::from_ref(kind)).timely());
     }
     if is_full() {
@@ -123,7 +109,7 @@ fn two_calls_wait_for_three_nodes() {
 #[test]
 fn no_call_waits_for_a_permit_that_it_would_be_granted() {
     let scope = ONE.kind(PERMITS).calls(4).kinds(&SHARED);
-    holds(scope.kinds(&[Fault::Kill]));
+    holds(scope.kinds(&[Kill]));
     if is_full() {
         holds(scope);
     }
@@ -132,7 +118,7 @@ fn no_call_waits_for_a_permit_that_it_would_be_granted() {
 #[test]
 fn no_call_waits_to_read_or_write_that_would_be_granted() {
     let scope = ONE.kind(READ_WRITE).calls(4).kinds(&SHARED);
-    holds(scope.kinds(&[Fault::Kill]));
+    holds(scope.kinds(&[Kill]));
     if is_full() {
         holds(scope);
     }
@@ -142,7 +128,7 @@ fn no_call_waits_to_read_or_write_that_would_be_granted() {
 fn readers_and_writers_wait_for_three_nodes() {
     for writers in [0b01, 0b11] {
         let scope = THREE.kind(Kind::ReadWrite(writers)).timely().kinds(&SHARED);
-        for kind in &[Fault::GiveUp, Fault::Kill] {
+        for kind in &[GiveUp, Kill] {
             holds(scope.kinds(std::slice::from_ref(kind)));
         }
         if !cfg!(debug_assertions) {
@@ -150,7 +136,7 @@ fn readers_and_writers_wait_for_three_nodes() {
             holds(scope.nodes(2).calls(3).faults(0));
         }
         if is_full() {
-            holds(scope.nodes(2).calls(3).kinds(&[Fault::Kill]));
+            holds(scope.nodes(2).calls(3).kinds(&[Kill]));
         }
     }
 }
@@ -161,7 +147,7 @@ fn a_grant_that_removes_its_entry_is_refuted() {
     if is_full() || !cfg!(debug_assertions) {
         is_refuted(
             Rule::GrantRemoves,
-            THREE.faults(2).kinds(&[Fault::Newcomer]).timely(),
+            THREE.faults(2).kinds(&[Newcomer]).timely(),
         );
     }
 }
@@ -170,17 +156,13 @@ fn a_grant_that_removes_its_entry_is_refuted() {
 fn tickets_without_agreement_are_refuted() {
     is_refuted(
         Rule::NoAgreement,
-        THREE.faults(2).kinds(&[Fault::Cut, Fault::Down]).timely(),
+        THREE.faults(2).kinds(&[Cut, Down]).timely(),
     );
 }
 
 #[test]
 fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
-    let scope = THREE
-        .faults(2)
-        .kinds(&[Fault::Newcomer])
-        .unsubscribed()
-        .timely();
+    let scope = THREE.faults(2).kinds(&[Newcomer]).unsubscribed().timely();
     is_refuted(Rule::ConfirmedIsFirst, scope);
     if is_full() {
         holds(scope);
@@ -191,13 +173,13 @@ fn a_command_of_a_call_that_no_quorum_found_to_be_first_is_refuted() {
 fn a_leave_that_wakes_no_other_is_refuted() {
     is_refuted(
         Rule::LeaveWakesNone,
-        ONE.calls(4).faults(2).kinds(&[Fault::GiveUp]).timely(),
+        ONE.calls(4).faults(2).kinds(&[GiveUp]).timely(),
     );
 }
 
 #[test]
 fn a_challenge_by_the_second_only_is_refuted() {
-    let kinds = &[Fault::Hang, Fault::Kill];
+    let kinds = &[Hang, Kill];
     is_refuted(
         Rule::OnlySecondPasses,
         ONE.calls(4).faults(2).kinds(kinds).timely(),
@@ -206,39 +188,33 @@ fn a_challenge_by_the_second_only_is_refuted() {
 
 #[test]
 fn an_entry_that_is_kept_while_its_client_reconnects_is_refuted() {
-    is_refuted(Rule::BlocksWhileAway, ONE.kinds(&[Fault::Kill]));
-    is_refuted(Rule::PassedWhileAway, ONE.kinds(&[Fault::Cut]));
+    is_refuted(Rule::BlocksWhileAway, ONE.kinds(&[Kill]));
+    is_refuted(Rule::PassedWhileAway, ONE.kinds(&[Cut]));
 }
 
 #[test]
 fn no_message_to_the_next_one_is_refuted() {
-    is_refuted(Rule::NoNext, ONE.kinds(&[Fault::Kill]));
-    is_refuted(Rule::RefusedIsNotNext, ONE.kinds(&[Fault::Kill]));
-    is_refuted(
-        Rule::UndoWakesNoNext,
-        ONE.faults(2).kinds(&[Fault::Kill, Fault::Unheard]),
-    );
-    is_refuted(
-        Rule::EndedIgnoresNext,
-        ONE.faults(2).kinds(&[Fault::Kill, Fault::Late]),
-    );
+    is_refuted(Rule::NoNext, ONE.kinds(&[Kill]));
+    is_refuted(Rule::RefusedIsNotNext, ONE.kinds(&[Kill]));
+    is_refuted(Rule::UndoWakesNoNext, ONE.faults(2).kinds(&[Kill, Unheard]));
+    is_refuted(Rule::EndedIgnoresNext, ONE.faults(2).kinds(&[Kill, Late]));
 }
 
 #[test]
 fn a_lost_attempt_that_is_not_undone_or_not_repeated_is_refuted() {
-    is_refuted(Rule::NoUndoWhereSilent, ONE.kinds(&[Fault::Unheard]));
-    is_refuted(Rule::SilenceWaits, ONE.kinds(&[Fault::Lose]));
+    is_refuted(Rule::NoUndoWhereSilent, ONE.kinds(&[Unheard]));
+    is_refuted(Rule::SilenceWaits, ONE.kinds(&[Lose]));
 }
 
 #[test]
 fn weaker_rules_of_shares_are_refuted() {
     for kind in [PERMITS, READ_WRITE] {
-        let scope = ONE.kind(kind).calls(4).kinds(&[Fault::Kill]);
+        let scope = ONE.kind(kind).calls(4).kinds(&[Kill]);
         is_refuted(Rule::NoNext, scope);
         is_refuted(Rule::BlocksWhileAway, scope);
     }
     is_refuted(
         Rule::NextMayBeDead,
-        ONE.kind(READ_WRITE).calls(4).kinds(&[Fault::Kill]),
+        ONE.kind(READ_WRITE).calls(4).kinds(&[Kill]),
     );
 }

@@ -27,19 +27,12 @@ pub(crate) enum Fault {
     Unheard,
 }
 
-pub(crate) const ALL: [Fault; 11] = [
-    Fault::Cut,
-    Fault::Down,
-    Fault::GiveUp,
-    Fault::Hang,
-    Fault::Kill,
-    Fault::Lose,
-    Fault::Late,
-    Fault::Newcomer,
-    Fault::Poll,
-    Fault::QueueLost,
-    Fault::Unheard,
-];
+pub(crate) const ALL: [Fault; 11] = {
+    use Fault::*;
+    [
+        Cut, Down, GiveUp, Hang, Kill, Lose, Late, Newcomer, Poll, QueueLost, Unheard,
+    ]
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
