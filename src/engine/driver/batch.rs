@@ -19,7 +19,7 @@ const LONGEST_HOLD: Duration = Duration::from_millis(2);
 /// After a yield that took longer, no thread yields for a while.
 const LONGEST_YIELD: Duration = Duration::from_micros(200);
 /// For so many times as long as that yield.
-const PAUSE: u32 = 64;
+const PAUSE: u32 = 256;
 /// The part by which the average time of a batch changes with one.
 const WEIGHT: u64 = 8;
 
@@ -185,6 +185,6 @@ mod tests {
         assert!(batch.may_yield(now));
         batch.on_yielded(Duration::from_millis(1), now);
         let is_over = |millis| batch.may_yield(now.after(Duration::from_millis(millis)));
-        assert_eq!([0, 63, 64].map(is_over), [false, false, true]);
+        assert_eq!([0, 255, 256].map(is_over), [false, false, true]);
     }
 }
