@@ -78,9 +78,9 @@ fn a_node_that_answers_set_with_something_else() {
 }
 
 #[test]
-fn a_number_that_never_ends_takes_neither_time_nor_memory() {
+fn a_line_that_never_ends_takes_neither_time_nor_memory() {
     alone(
-        "hostile_servers::a_number_that_never_ends_takes_neither_time_nor_memory",
+        "hostile_servers::a_line_that_never_ends_takes_neither_time_nor_memory",
         || {
             let fake = Fake::flooding();
             let client = client_of([fake.url()]);

@@ -111,9 +111,9 @@ impl Fake {
         })
     }
 
-    /// Answers the first command with a number that never ends.
+    /// Answers the first command with a line that never ends.
     pub(crate) fn flooding() -> Fake {
-        Fake::on_command(|_| vec![Act::Flood(b":", b"1111111111111111")])
+        Fake::on_command(|_| vec![Act::Flood(b"+", b"1111111111111111")])
     }
 
     /// Sends the right answers at one byte a second.
