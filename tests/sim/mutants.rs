@@ -248,7 +248,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/held_lock/mod.rs",
         edits: &[(
             "        let now = engine.lease_now();\n        if count.is_extended() && old",
-            "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.state.change(|state| state.reached = state.reached.union(repaired));\n        }\n        if count.is_extended() && old",
+            "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.may_reach(repaired);\n        }\n        if count.is_extended() && old",
         )],
     },
     Mutant {
