@@ -132,7 +132,7 @@ impl World {
         if !heard.is_empty() {
             self.saw("a notification that a subscriber receives");
             let Connection { client, node, .. } = self.connections[index];
-            self.note(|| {
+            self.record(|| {
                 let text: Vec<_> = heard
                     .split(|byte| *byte == b'\n')
                     .map(String::from_utf8_lossy)

@@ -145,7 +145,7 @@ pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64
         world.judge.tokens[token].state = State::Held;
         world.judge.acquired += 1;
         let hold = world.judge.holds.len();
-        world.note_attempt(token, || {
+        world.record_attempt(token, || {
             format!(
                 "client {client} thread {task} HOLDS r{resource} to {access:?} by attempt {token} for {}",
                 plan::seconds(remaining.as_nanos() as u64)
@@ -334,7 +334,7 @@ impl World {
             ..
         } = self.judge.holds[hold];
         self.reported_leaving(reported_as, Some(by_dropping).filter(|_| !is_shared));
-        self.note_attempt(token, || {
+        self.record_attempt(token, || {
             format!("client {client} releases r{resource}, attempt {token}")
         });
         self.judge.holds[hold].is_over = true;

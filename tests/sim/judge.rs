@@ -258,7 +258,7 @@ impl World {
         let client = connection.client;
         let is_stale = connection.is_closed_by_client;
         let written_at = connection.command_written_at;
-        self.note_attempt(number, || {
+        self.record_attempt(number, || {
             let text = String::from_utf8_lossy(reply).trim_end().to_owned();
             let late = if is_stale { ", on a connection closed since" } else { "" };
             let key = String::from_utf8_lossy(key);

@@ -189,7 +189,7 @@ impl World {
             let until = self.now + self.random.magnitude(1_000, 20 * plan::MILLISECOND);
             self.clients[client].delayed_until = self.clients[client].delayed_until.max(until);
             let task = self.current_task();
-            self.note(|| {
+            self.record(|| {
                 format!(
                     "client {client} thread {task} is interrupted until {}",
                     plan::seconds(until)
@@ -202,7 +202,7 @@ impl World {
 
     pub(crate) fn pause(&mut self, client: usize, time: u64) {
         let now = self.now;
-        self.note(|| format!("client {client} stands still for {}", plan::seconds(time)));
+        self.record(|| format!("client {client} is paused for {}", plan::seconds(time)));
         let client = &mut self.clients[client];
         client.pauses += 1;
         client.paused_until = client.paused_until.max(now + time);

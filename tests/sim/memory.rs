@@ -191,7 +191,7 @@ impl World {
             && reply
                 .strip_suffix(b"\r\n")
                 .is_some_and(|reply| reply.ends_with(&note));
-        self.note(|| {
+        self.record(|| {
             let stored = if is_stored {
                 "stores"
             } else {

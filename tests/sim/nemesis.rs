@@ -12,7 +12,7 @@ const KEEP_ALIVE_AFTER: u64 = 10 * SECOND;
 impl World {
     pub(crate) fn strike(&mut self, kind: &Kind) {
         let now = self.now;
-        self.note(|| format!("{kind:?}"));
+        self.record(|| format!("{kind:?}"));
         self.saw(name(kind));
         self.is_disturbed(kind);
         match *kind {
@@ -162,7 +162,7 @@ impl World {
             return;
         }
         let now = self.now;
-        self.note(|| format!("node {node} is well again"));
+        self.record(|| format!("node {node} is well again"));
         if !self.nodes[node].is_up {
             self.nodes[node].start(now);
         }
@@ -191,7 +191,7 @@ impl World {
     /// All faults end.
     pub(crate) fn heal(&mut self) {
         let now = self.now;
-        self.note(|| "all faults end".to_owned());
+        self.record(|| "all faults end".to_owned());
         self.phase = Phase::Healed;
         self.window = self.window.max(64 * 1024);
         for path in &mut self.paths {

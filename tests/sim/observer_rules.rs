@@ -280,7 +280,7 @@ impl Listener {
                 Look::Up => "an observer gets a node that is up",
             });
             let client = self.client;
-            world.note(|| format!("client {client} reports that {node} is {look:?}"));
+            world.record(|| format!("client {client} reports that {node} is {look:?}"));
             // Another quarantine may begin before the last one has ended.
             if world
                 .reports

@@ -178,7 +178,7 @@ impl World {
     pub(crate) fn note_entry(&mut self, command: &Command<'_>, reply: &[u8]) {
         let client = self.connections[command.connection].client;
         let node = command.node;
-        self.note(|| {
+        self.record(|| {
             let words: Vec<_> = command.words[3..]
                 .iter()
                 .map(|word| String::from_utf8_lossy(word))

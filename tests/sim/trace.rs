@@ -29,7 +29,12 @@ impl Trace {
         }
     }
 
-    pub(crate) fn note(&mut self, at: u64, attempt: Option<usize>, text: impl FnOnce() -> String) {
+    pub(crate) fn record(
+        &mut self,
+        at: u64,
+        attempt: Option<usize>,
+        text: impl FnOnce() -> String,
+    ) {
         if self.is_kept {
             let text = text();
             self.lines.push(Line { at, attempt, text });

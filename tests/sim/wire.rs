@@ -208,7 +208,7 @@ impl World {
         let connection = &mut self.connections[index];
         connection.making = if is_up { Making::Made } else { Making::Refused };
         connection.life = life;
-        self.note(|| {
+        self.record(|| {
             format!(
                 "client {client} – node {node}: {}",
                 if is_up {

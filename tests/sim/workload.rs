@@ -215,7 +215,7 @@ impl Worker {
                     matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
                 let client = world.current_client();
                 let task = world.current_task();
-                world.note(|| format!("client {client} thread {task}: {what} failed: {error}"));
+                world.record(|| format!("client {client} thread {task}: {what} failed: {error}"));
                 world.got_nothing(false, true);
                 world.saw(match error.kind() {
                     ErrorKind::Cancelled => "a wait that is cancelled",

@@ -222,13 +222,13 @@ impl World {
     }
 
     /// Adds a line to the trace.
-    pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
-        self.trace.note(self.now, None, text);
+    pub(crate) fn record(&mut self, text: impl FnOnce() -> String) {
+        self.trace.record(self.now, None, text);
     }
 
     /// The same about an attempt.
-    pub(crate) fn note_attempt(&mut self, attempt: usize, text: impl FnOnce() -> String) {
-        self.trace.note(self.now, Some(attempt), text);
+    pub(crate) fn record_attempt(&mut self, attempt: usize, text: impl FnOnce() -> String) {
+        self.trace.record(self.now, Some(attempt), text);
     }
 
     /// Something worth counting has happened.
@@ -240,7 +240,7 @@ impl World {
     pub(crate) fn violate(&mut self, rule: &'static str, what: String) {
         let matters = self.plan.only.is_none_or(|only| only == rule);
         if matters && self.judge.finding.is_none() && !self.is_over() {
-            self.note(|| format!("VIOLATION of {rule}: {what}"));
+            self.record(|| format!("VIOLATION of {rule}: {what}"));
             self.judge.finding = Some((rule, what, self.now));
             self.finish();
         }

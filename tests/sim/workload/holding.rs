@@ -229,7 +229,7 @@ impl Worker {
         holds::will_change(hold);
         with(|world| {
             let client = world.current_client();
-            world.note(|| format!("client {client} extends by hand for {ttl} ms"));
+            world.record(|| format!("client {client} extends by hand for {ttl} ms"));
         });
         let reported_as = with(|world| world.judge.holds[hold].reported_as);
         let reported = with(|world| world.reported_extensions(reported_as));
@@ -245,7 +245,8 @@ impl Worker {
         holds::begins_to_extend(None);
         with(|world| {
             let client = world.current_client();
-            world.note(|| format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
+            world
+                .record(|| format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
             if let (Ok(outcome), false) = (&outcome, may_suffice || matches!(guard, Guard::Read(_)))
             {
                 world.reported_extend(reported_as, reported, outcome);
