@@ -5,19 +5,15 @@ use crate::algorithm::fence::FencingToken;
 /// The number with these digits: written without leading zeros, and no greater than what a server
 /// counts exactly.
 pub fn number(digits: &[u8]) -> Option<u64> {
-    let is_canonical = digits == b"0"
-        || matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
-    let number = std::str::from_utf8(digits)
-        .ok()
-        .filter(|_| is_canonical)?
-        .parse()
-        .ok()?;
-    (number <= FencingToken::MAX.get()).then_some(number)
+    match digits {
+        b"0" => Some(0),
+        _ => positive(digits),
+    }
 }
 
 /// The same for a number that is never zero.
 pub fn positive(digits: &[u8]) -> Option<u64> {
-    number(digits).filter(|number| *number > 0)
+    FencingToken::from_digits(digits).map(FencingToken::get)
 }
 
 #[cfg(test)]
