@@ -341,7 +341,6 @@ impl Nodes {
     /// other. As no thread's deadline ends it, the next operation on the nodes, or the helper,
     /// counts the nodes that have not answered as timed out.
     pub(in crate::engine) fn expire_background(&mut self, last: Timestamp, now: Timestamp) {
-        self.connections.leave_late(now);
         while let Some(ticket) = self.releases.take_late(last, &self.rounds) {
             self.expire(ticket, now);
         }

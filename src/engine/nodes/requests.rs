@@ -94,7 +94,7 @@ impl Nodes {
         agreement: &Agreement,
         now: Timestamp,
     ) -> Ticket {
-        self.expire_background(now, now);
+        self.tidy(now);
         let kind = attempt.kind.with_fence(agreement.fence());
         let purpose = Purpose::Acquire(Attempt::default());
         let ticket = self.open_command(purpose, key, &attempt.token, kind, Verb::Raise);
@@ -327,7 +327,7 @@ impl Nodes {
         ask: impl Fn(&mut Session, Ticket),
         now: Timestamp,
     ) -> Ticket {
-        self.expire_background(now, now);
+        self.tidy(now);
         let ticket = self.rounds.open(purpose);
         let ready = self.prepare(ticket, self.connections.nodes().collect(), now);
         for node in ready.iter() {
@@ -421,6 +421,7 @@ impl Nodes {
 
     /// Does what was left for the next operation.
     fn tidy(&mut self, now: Timestamp) {
+        self.connections.leave_late(now);
         self.expire_background(now, now);
         self.subscribers.close_idle(&mut self.connections.poll, now);
     }
