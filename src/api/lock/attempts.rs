@@ -480,7 +480,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         match verdict {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
-                let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
+                let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless());
                 let key = self
                     .call
                     .awaited_keys(Some(self.key_index))
@@ -516,15 +516,15 @@ fn wait_bounds(result: &RoundResult, key_index: usize, waiter: Option<&Waiter<'_
         .as_ref()
         .is_none_or(|round| !round.waits_for_other_library());
     WaitBounds {
-        free_at: result.free_at,
+        free_at: result.free_at(),
         is_attentive: is_told && waiter.is_some_and(|waiter| waiter.seat.is_attentive(unstored)),
-        is_endless: result.endless.len() >= result.tally.quorum(),
+        is_endless: result.endless().len() >= result.tally.quorum(),
     }
 }
 
 /// Whether the result is about this key, which the call waits for, not another one of its set.
 fn is_about(result: &RoundResult, key_index: usize) -> bool {
-    result.refused_key.is_none_or(|key| key == key_index)
+    result.refused_key().is_none_or(|key| key == key_index)
 }
 
 /// A random number for a delay. Without entropy, the shortest delay is used.

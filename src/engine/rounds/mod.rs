@@ -469,9 +469,7 @@ impl Rounds {
         let result = RoundResult {
             reached: round.reached,
             faults,
-            free_at: refusals.free_at(&tally),
-            refused_key: refusals.key(&tally),
-            endless: refusals.endless(),
+            refusals,
             agreement: fences.agreement(),
             queue,
             inquiry,

@@ -1,5 +1,6 @@
 //! What the owner of a round takes out of it.
 
+use super::refusals::Refusals;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::inspection::{Inspection, InspectionVerdict};
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -18,14 +19,8 @@ pub(crate) struct RoundResult {
     /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no
     /// interest.
     pub(crate) faults: Vec<(NodeId, Fault)>,
-    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes
-    /// have replied; otherwise never.
-    pub(crate) free_at: Timestamp,
-    /// For a set: the first key for which no quorum granted, or else the one that most nodes
-    /// refused for.
-    pub(crate) refused_key: Option<usize>,
-    /// The nodes that refused for a key without expiry, as far as they have replied.
-    pub(crate) endless: NodeSet,
+    /// What the nodes that refused have replied about the key.
+    pub(super) refusals: Refusals,
     /// What the fences of a fenced attempt come to. None without a grant.
     pub(crate) agreement: Option<Agreement>,
     /// What the nodes replied about the queue that did not grant an attempt that was made in turn.
@@ -51,6 +46,23 @@ impl RoundResult {
         self.inquiry
             .as_ref()
             .map_or(InspectionVerdict::Unknown, verdict)
+    }
+
+    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes
+    /// have replied; otherwise never.
+    pub(crate) fn free_at(&self) -> Timestamp {
+        self.refusals.free_at(&self.tally)
+    }
+
+    /// For a set: the first key for which no quorum granted, or else the one that most nodes
+    /// refused for.
+    pub(crate) fn refused_key(&self) -> Option<usize> {
+        self.refusals.key(&self.tally)
+    }
+
+    /// The nodes that refused for a key without expiry, as far as they have replied.
+    pub(crate) fn endless(&self) -> NodeSet {
+        self.refusals.endless()
     }
 
     /// Whether a quorum granted.

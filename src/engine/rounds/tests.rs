@@ -197,7 +197,7 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
             rounds.record_refusal(ticket, node, Refusal::Until(at(end)));
         }
         assert_eq!(
-            rounds.conclude(ticket).free_at,
+            rounds.conclude(ticket).free_at(),
             free_at,
             "{faults} {ends:?}"
         );

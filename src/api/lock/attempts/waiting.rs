@@ -215,7 +215,7 @@ impl<'a> Attempts<'a, '_> {
         let refused = self
             .last
             .as_ref()
-            .and_then(|(_, result)| result.refused_key);
+            .and_then(|(_, result)| result.refused_key());
         let queues = self.call.local.queues();
         let Some(index) = refused.filter(|&key| key != self.key_index && key < queues.len()) else {
             return false;
