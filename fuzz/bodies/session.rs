@@ -441,10 +441,5 @@ fn with_command(ticket: Ticket, verb: Verb, keys: usize, act: impl FnOnce(&Comma
     };
     let key = key(keys);
     let token = token(ticket);
-    act(&Command {
-        ticket,
-        operation,
-        key: &key,
-        token: &token,
-    });
+    act(&Command::new(ticket, operation, &key, &token));
 }

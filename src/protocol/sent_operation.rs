@@ -34,6 +34,7 @@ pub struct Command<'c> {
     pub key: &'c LockKey,
     /// The owner's token.
     pub token: &'c OwnerToken,
+    pub(super) asked: Asked,
 }
 
 /// What is kept of an operation that was sent, until its reply is understood.
@@ -55,7 +56,23 @@ pub struct PlainVote {
     pub is_granted: bool,
 }
 
-impl Command<'_> {
+impl<'c> Command<'c> {
+    /// Asks this for a round, by the token of the key's owner.
+    pub fn new(
+        ticket: Ticket,
+        operation: &'c Operation,
+        key: &'c LockKey,
+        token: &'c OwnerToken,
+    ) -> Command<'c> {
+        Command {
+            ticket,
+            operation,
+            key,
+            token,
+            asked: Asked::of(operation),
+        }
+    }
+
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     pub(super) fn write(&self, out: &mut Vec<u8>, form: Form) {
@@ -226,17 +243,13 @@ mod tests {
             let (token, mut by_token, mut written) =
                 (OwnerToken::from_entropy([1; 20]), Vec::new(), Vec::new());
             plain::extend(&mut by_token, b"k", &token, 7);
-            let command = Command {
-                ticket: TICKET,
-                operation: &Operation {
-                    verb: Verb::Extend { ttl_millis: 7 },
-                    kind,
-                    retention_millis: 1,
-                },
-                key: &LockKey::One("k".into()),
-                token: &token,
+            let operation = Operation {
+                verb: Verb::Extend { ttl_millis: 7 },
+                kind,
+                retention_millis: 1,
             };
-            command.write(&mut written, Form::Text);
+            Command::new(TICKET, &operation, &LockKey::One("k".into()), &token)
+                .write(&mut written, Form::Text);
             assert_eq!(written == by_token, is_token_only, "{kind:?}");
         }
     }

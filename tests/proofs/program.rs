@@ -404,12 +404,7 @@ impl World {
         let Some(session) = &mut link.session else {
             return false;
         };
-        let command = Command {
-            ticket,
-            operation: &operation,
-            key: &key,
-            token: &token,
-        };
+        let command = Command::new(ticket, &operation, &key, &token);
         session.queue(&command, now);
         link.operations.push_back(Operation { round, asks });
         self.flush(index, node);

@@ -25,6 +25,18 @@ fn ticket(slot: u32) -> Ticket {
     }
 }
 
+/// Queues an operation on one key.
+fn queue(connection: &mut NodeConnection, verb: Verb, now: Timestamp) {
+    let operation = Operation {
+        verb,
+        kind: Kind::Plain,
+        retention_millis: 1,
+    };
+    let key = LockKey::One("k".into());
+    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+    connection.queue(&Command::new(ticket(0), &operation, &key, &token), now);
+}
+
 /// One of which nothing listens.
 fn unmade() -> NodeConnection {
     closed("redis://10.0.0.1", NODE_TIMEOUT)
@@ -124,17 +136,7 @@ impl Played {
     }
 
     fn queue(&mut self, verb: Verb, now: Timestamp) {
-        let command = Command {
-            ticket: ticket(0),
-            operation: &Operation {
-                verb,
-                kind: Kind::Plain,
-                retention_millis: 1,
-            },
-            key: &LockKey::One("k".into()),
-            token: &OwnerToken::from_entropy([1; OwnerToken::ENTROPY]),
-        };
-        self.connection.queue(&command, now);
+        queue(&mut self.connection, verb, now);
     }
 
     fn acquire(&mut self, now: Timestamp) {
@@ -183,26 +185,13 @@ fn a_connection_that_is_not_made_in_time_is_given_up() {
 #[test]
 fn each_request_to_an_overdue_node_lengthens_its_pause() {
     let mut connection = unmade();
-    let mut queue = |millis| {
+    let mut asked_at = |millis| {
         let now = Timestamp::ORIGIN.after(Duration::from_millis(millis));
-        let command = Command {
-            ticket: Ticket {
-                slot: 0,
-                generation: 0,
-            },
-            operation: &Operation {
-                verb: Verb::Acquire { ttl_millis: 1000 },
-                kind: Kind::Plain,
-                retention_millis: 0,
-            },
-            key: &LockKey::One("k".into()),
-            token: &OwnerToken::from_entropy([0; 20]),
-        };
-        connection.queue(&command, now);
+        queue(&mut connection, Verb::Acquire { ttl_millis: 1000 }, now);
         connection.health.not_before().since(now)
     };
-    assert_eq!([0, 100].map(&mut queue), [Duration::ZERO; 2], "in time");
-    let [first, second] = [101, 150].map(queue);
+    assert_eq!([0, 100].map(&mut asked_at), [Duration::ZERO; 2], "in time");
+    let [first, second] = [101, 150].map(asked_at);
     assert!(!first.is_zero());
     assert!(second > first);
 }

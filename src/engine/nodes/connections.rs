@@ -133,10 +133,7 @@ impl Connections {
         for node in self.followers.iter().filter(|&node| nodes.contains(node)) {
             let connection = &self[node];
             let is_asked_alike = !is_look_due || connection.session.has_asked_for_memory();
-            if !(is_for_all
-                && is_asked_alike
-                && connection.session.takes_from_log(command.operation))
-            {
+            if !(is_for_all && is_asked_alike && connection.session.takes_from_log(command)) {
                 self.leave(node);
             }
         }

@@ -21,11 +21,6 @@ impl Request {
             token,
             operation,
         } = self;
-        Command {
-            ticket,
-            operation,
-            key,
-            token,
-        }
+        Command::new(ticket, operation, key, token)
     }
 }

@@ -3,11 +3,10 @@
 use super::backlog::Backlog;
 use super::log::Log;
 use super::request::Request;
-use super::{PlainVote, Session};
+use super::requests::Awaited;
+use super::{Command, PlainVote, Session};
 use crate::algorithm::time::Timestamp;
 use crate::fault::protocol_error::ProtocolError;
-use crate::protocol::asked::Asked;
-use crate::protocol::operation::Operation;
 
 impl Session {
     /// Whether the session can follow the log: the server votes, is looked at as the others are,
@@ -26,9 +25,9 @@ impl Session {
             && self.peer.is_known_master()
     }
 
-    /// Whether the server is sent this operation in the form in which it is in the log.
-    pub fn takes_from_log(&self, operation: &Operation) -> bool {
-        self.forms.are_usual(Asked::of(operation))
+    /// Whether the server is sent this command in the form in which it is in the log.
+    pub fn takes_from_log(&self, command: &Command<'_>) -> bool {
+        self.forms.are_usual(command.asked)
     }
 
     /// Follows the log from its end on. `is_first`: no other session does.
@@ -43,7 +42,12 @@ impl Session {
     /// The bytes are no reply. The connection must be given up.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
-        let Some(Request::Operation(sent)) = self.pipeline.front(log) else {
+        let Some(&Awaited {
+            request: Request::Operation(ref sent),
+            asked_at,
+            ..
+        }) = self.pipeline.front(log)
+        else {
             return Ok(None);
         };
         let Some((reply, length)) = self.incoming.decode()? else {
@@ -53,7 +57,9 @@ impl Session {
             return Ok(None);
         };
         let ticket = sent.ticket;
-        self.taken(length, log);
+        let is_release = sent.asked.is_release();
+        self.taken(length, is_release);
+        self.latency.record(self.incoming.read_at.since(asked_at));
         Ok(Some(PlainVote { ticket, is_granted }))
     }
 
@@ -77,9 +83,9 @@ mod tests {
     use crate::protocol::form::Answer;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::Verb;
+    use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::session::tests::{events_in, feed};
-    use crate::protocol::session::{Abandoned, Command, SessionEvent, Ticket};
+    use crate::protocol::session::{Abandoned, SessionEvent, Ticket};
     use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_nanos(1);
@@ -123,12 +129,7 @@ mod tests {
             OwnerToken::from_entropy([1; 20]),
         );
         log.append(
-            &Command {
-                ticket: ticket(slot),
-                operation: &operation,
-                key: &LockKey::One("k".into()),
-                token: &token,
-            },
+            &Command::new(ticket(slot), &operation, &LockKey::One("k".into()), &token),
             NOW,
         );
     }
@@ -313,24 +314,22 @@ mod tests {
     fn a_server_takes_a_script_from_the_log_once_it_has_run_it() {
         let mut log = Log::default();
         let mut session = follower(&mut log);
-        let operation = |verb| Operation {
+        let [set, release] = [SET, RELEASE].map(|verb| Operation {
             verb,
             kind: Kind::Plain,
             retention_millis: 1,
-        };
-        assert!(session.takes_from_log(&operation(SET)));
-        assert!(!session.takes_from_log(&operation(RELEASE)));
+        });
+        let key = LockKey::One("k".into());
+        let token = OwnerToken::from_entropy([1; 20]);
+        let set = Command::new(ticket(0), &set, &key, &token);
+        let release = Command::new(ticket(0), &release, &key, &token);
+        assert!(session.takes_from_log(&set));
+        assert!(!session.takes_from_log(&release));
         session.pipeline.leave(&log);
-        let command = Command {
-            ticket: ticket(0),
-            operation: &operation(RELEASE),
-            key: &LockKey::One("k".into()),
-            token: &OwnerToken::from_entropy([1; 20]),
-        };
-        session.queue(&command, NOW);
+        session.queue(&release, NOW);
         session.pipeline.sent(session.pipeline.unsent(&log).len());
         assert_eq!(events_in(&mut session, &log, ":1\r\n"), [granted(0)]);
-        assert!(session.takes_from_log(&operation(RELEASE)));
+        assert!(session.takes_from_log(&release));
     }
 
     #[test]

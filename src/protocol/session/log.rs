@@ -12,7 +12,6 @@ use super::backlog::Backlog;
 use super::request::Request;
 use super::requests::{Cursor, Requests};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::asked::Asked;
 use crate::protocol::sent_operation::Command;
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ impl Log {
     /// Appends a command, in the form that a server takes which has run the script of the lock's
     /// kind.
     pub fn append(&mut self, command: &Command<'_>, now: Timestamp) {
-        let form = Asked::of(command.operation).usual_form();
+        let form = command.asked.usual_form();
         self.requests
             .ask(now, |out| Request::write(command, form, out));
     }

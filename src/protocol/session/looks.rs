@@ -160,13 +160,8 @@ mod tests {
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let token = &OwnerToken::from_entropy([1; 20]);
-        let command = Command {
-            ticket: TICKET,
-            operation: &operation,
-            key: &LockKey::One("k".into()),
-            token,
-        };
-        session.queue(&command, now);
+        let key = LockKey::One("k".into());
+        session.queue(&Command::new(TICKET, &operation, &key, token), now);
     }
 
     /// What goes out before a `SET`.

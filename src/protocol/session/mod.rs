@@ -39,7 +39,6 @@ mod pipeline;
 mod request;
 mod requests;
 
-use super::asked::Asked;
 use super::command;
 use super::credentials::Credentials;
 pub use super::form::Answer;
@@ -67,6 +66,7 @@ use parts::PartAnswers;
 use peer::Peer;
 use pipeline::Pipeline;
 use request::Request;
+use requests::Awaited;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -191,23 +191,22 @@ impl Session {
 
     /// Queues a command.
     pub fn queue(&mut self, command: &Command<'_>, now: Timestamp) {
-        self.send(command, self.forms.first(Asked::of(command.operation)), now);
+        self.send(command, self.forms.first(command.asked), now);
     }
 
     /// Queues a command once more, in a form it has not been sent in.
     pub fn ask_again(&mut self, command: &Command<'_>, now: Timestamp) {
-        self.send(command, self.forms.next(Asked::of(command.operation)), now);
+        self.send(command, self.forms.next(command.asked), now);
     }
 
     fn send(&mut self, command: &Command<'_>, form: Form, now: Timestamp) {
-        let asked = Asked::of(command.operation);
-        if !asked.is_release() {
+        if !command.asked.is_release() {
             self.looks.before_vote(&self.peer, &mut self.pipeline, now);
         }
         self.pipeline
             .own
             .ask(now, |out| Request::write(command, form, out));
-        if !asked.departs() {
+        if !command.asked.departs() {
             self.looks.behind_vote(&self.peer, &mut self.pipeline, now);
         }
     }
@@ -276,7 +275,10 @@ impl Session {
                 return Ok(None);
             }
             // Even half a reply is too much when none is expected.
-            let Some(request) = self.pipeline.front(log) else {
+            let Some(&Awaited {
+                request, asked_at, ..
+            }) = self.pipeline.front(log)
+            else {
                 return Err(ProtocolError::Unrequested);
             };
             let decoded = match self.incoming.decode() {
@@ -292,11 +294,11 @@ impl Session {
                 self.peer.learn_error(text);
             }
             let event = match request {
-                &Request::Check(ticket) => {
+                Request::Check(ticket) => {
                     let refused = Part::InfoReplication.learn(reply, &mut self.peer.identity)?;
                     self.on_outcome(Outcome::Check(ticket, refused))
                 }
-                &Request::Handshake(part) => {
+                Request::Handshake(part) => {
                     let refused = part.learn(reply, &mut self.peer.identity)?;
                     if self.peer.asks_about_cluster() {
                         self.pipeline.own.ask(self.incoming.read_at, |out| {
@@ -306,7 +308,7 @@ impl Session {
                     }
                     self.peer.on_answer(part, refused)
                 }
-                &Request::Recheck(part) => match part.learn(reply, &mut self.peer.identity)? {
+                Request::Recheck(part) => match part.learn(reply, &mut self.peer.identity)? {
                     _ if part == Part::InfoMemory => Some(SessionEvent::MemoryKnown),
                     // The log-in before this one stays.
                     Some(fault) if part == Part::Auth => Some(SessionEvent::LogInRefused(fault)),
@@ -317,7 +319,7 @@ impl Session {
                     None if part == Part::Auth => Some(SessionEvent::LoggedInAnew),
                     None => self.peer.on_answer(part, None),
                 },
-                &Request::Operation(sent) => {
+                Request::Operation(sent) => {
                     let mut answer = sent.parse_reply(reply)?;
                     if sent.asked.departs() {
                         self.wakes.learn(sent.part, reply);
@@ -325,7 +327,7 @@ impl Session {
                     if sent.part > 0 {
                         answer = self.parts.finish(sent.part, answer, sent.asked.acquires());
                     }
-                    self.taken(length, log);
+                    self.answered(length, &request, asked_at);
                     if self.looks.are_awaited_behind(&sent, &self.pipeline) {
                         self.looks.unconfirmed = Some((sent, answer));
                         continue;
@@ -335,7 +337,7 @@ impl Session {
                         event => return Ok(event),
                     }
                 }
-                &Request::Part(sent) => {
+                Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
                     if sent.asked.departs() {
                         self.wakes.learn(sent.part, reply);
@@ -346,7 +348,7 @@ impl Session {
                     self.peer.on_note(reply)?;
                     Some(SessionEvent::Noted)
                 }
-                &Request::Value(is_fenced) => {
+                Request::Value(is_fenced) => {
                     self.inquiry.learn_value(reply, is_fenced)?;
                     None
                 }
@@ -354,12 +356,12 @@ impl Session {
                     self.inquiry.learn_waiting(reply)?;
                     None
                 }
-                &Request::End(ticket, is_fenced) => {
+                Request::End(ticket, is_fenced) => {
                     let inspected = Box::new(self.inquiry.finish(reply, is_fenced)?);
                     self.on_outcome(Outcome::Inspected(ticket, inspected))
                 }
             };
-            self.taken(length, log);
+            self.answered(length, &request, asked_at);
             if event.is_some() {
                 return Ok(event);
             }
@@ -428,13 +430,9 @@ impl Session {
         }
     }
 
-    /// The reply that was expected first has been understood.
-    #[inline]
-    fn taken(&mut self, length: usize, log: &Log) {
-        self.incoming.taken(length);
-        let Some((request, asked_at)) = self.pipeline.pop(log) else {
-            return;
-        };
+    /// The reply to this request, which was expected first, has been understood.
+    fn answered(&mut self, length: usize, request: &Request, asked_at: Timestamp) {
+        self.taken(length, request.is_release());
         let time = self.incoming.read_at.since(asked_at);
         match request {
             Request::Operation(_) => self.latency.record(time),
@@ -443,6 +441,13 @@ impl Session {
             Request::Handshake(_) | Request::Recheck(_) => self.looks.took = time,
             _ => {}
         }
+    }
+
+    /// The reply that was expected first has been understood, which is to a release if so.
+    #[inline]
+    fn taken(&mut self, length: usize, is_release: bool) {
+        self.incoming.taken(length);
+        self.pipeline.pop(is_release);
     }
 }
 

@@ -140,12 +140,7 @@ mod tests {
             .sent(session.pipeline.unsent(&Log::default()).len());
         let key = LockKey::of("", ["b", "a"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command {
-            ticket: TICKET,
-            operation: &operation,
-            key: &key,
-            token: &token,
-        };
+        let command = Command::new(TICKET, &operation, &key, &token);
         session.queue(&command, Timestamp::ORIGIN);
         let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
         (
@@ -285,12 +280,7 @@ mod tests {
         );
         let key = LockKey::of("", ["a", "b"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command {
-            ticket: TICKET,
-            operation: &RELEASE,
-            key: &key,
-            token: &token,
-        };
+        let command = Command::new(TICKET, &RELEASE, &key, &token);
         session.queue(&command, Timestamp::ORIGIN);
         let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
         assert_eq!(

@@ -5,7 +5,7 @@
 use super::backlog::Backlog;
 use super::log::Log;
 use super::request::Request;
-use super::requests::{Cursor, Requests};
+use super::requests::{Awaited, Cursor, Requests};
 use crate::algorithm::time::Timestamp;
 
 /// The requests of one session.
@@ -21,9 +21,9 @@ pub struct Pipeline {
 impl Pipeline {
     /// The request that is answered next, if there is one. In the log it must have been sent.
     #[inline]
-    pub(super) fn front<'a>(&'a self, log: &'a Log) -> Option<&'a Request> {
+    pub(super) fn front<'a>(&'a self, log: &'a Log) -> Option<&'a Awaited> {
         let next = self.requests(log).next(&self.cursor)?;
-        (!self.follows || next.begin < self.cursor.sent).then_some(&next.request)
+        (!self.follows || next.begin < self.cursor.sent).then_some(next)
     }
 
     /// Whether its own next reply belongs to a look.
@@ -33,15 +33,13 @@ impl Pipeline {
             .is_some_and(|first| matches!(first.request, Request::Recheck(_)))
     }
 
-    /// The request that was answered, and when it was made.
+    /// That request was answered, which is a release if so.
     #[inline]
-    pub(super) fn pop(&mut self, log: &Log) -> Option<(Request, Timestamp)> {
-        if self.follows {
-            return self.cursor.advance(&log.requests);
+    pub(super) fn pop(&mut self, is_release: bool) {
+        self.cursor.advance(is_release);
+        if !self.follows {
+            self.own.cut(self.cursor);
         }
-        let answered = self.cursor.advance(&self.own);
-        self.own.cut(self.cursor);
-        answered
     }
 
     /// The bytes that are to be sent next.
@@ -133,7 +131,10 @@ mod tests {
                 });
             }
             (0..bytes).for_each(|_| pipeline.sent(1));
-            (0..replies).for_each(|_| assert!(pipeline.pop(&log).is_some()));
+            (0..replies).for_each(|_| {
+                assert!(pipeline.front(&log).is_some());
+                pipeline.pop(false);
+            });
             pipeline
                 .abandon()
                 .filter(|&(_, is_written)| is_written)

@@ -1,6 +1,5 @@
 //! The requests of a session, each with one reply.
 
-use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
 use crate::protocol::handshake::Part;
 use crate::protocol::sent_operation::{Command, SentOperation, Ticket};
@@ -35,16 +34,21 @@ impl Request {
         out: &mut Vec<u8>,
     ) -> impl Iterator<Item = Request> + use<> {
         command.write(out, form);
-        let last = command.key.each().len() as u8 - 1;
+        let keys = command.key.each().len() as u8;
         let sent = SentOperation {
             ticket: command.ticket,
-            asked: Asked::of(command.operation),
+            asked: command.asked,
             form,
-            part: last,
+            part: 0,
         };
-        (0..last)
-            .map(move |part| Request::Part(SentOperation { part, ..sent }))
-            .chain([Request::Operation(sent)])
+        (0..keys).map(move |part| {
+            let sent = SentOperation { part, ..sent };
+            if part + 1 < keys {
+                Request::Part(sent)
+            } else {
+                Request::Operation(sent)
+            }
+        })
     }
 
     /// Writes the question to a server whether it is still the master that it was, and what it

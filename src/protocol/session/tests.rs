@@ -35,15 +35,7 @@ fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &str, token: &O
         kind: Kind::Plain,
         retention_millis: 1,
     };
-    session.queue(
-        &Command {
-            ticket,
-            operation,
-            key,
-            token,
-        },
-        NOW,
-    );
+    session.queue(&Command::new(ticket, operation, key, token), NOW);
 }
 
 /// Queues an operation on `k` once more, in another form.
@@ -54,12 +46,7 @@ fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
         retention_millis: 1,
     };
     session.ask_again(
-        &Command {
-            ticket,
-            operation,
-            key: &LockKey::One("k".into()),
-            token: &token(1),
-        },
+        &Command::new(ticket, operation, &LockKey::One("k".into()), &token(1)),
         NOW,
     );
 }
@@ -525,12 +512,7 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
             retention_millis: 1,
         };
         session.queue(
-            &Command {
-                ticket: ticket(1),
-                operation,
-                key: &LockKey::One("k".into()),
-                token: &token(1),
-            },
+            &Command::new(ticket(1), operation, &LockKey::One("k".into()), &token(1)),
             NOW,
         );
         events(&mut session, reply);
