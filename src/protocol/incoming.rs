@@ -37,6 +37,7 @@ impl Incoming {
     }
 
     /// Where to read to. Never empty.
+    #[inline]
     pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;

@@ -291,6 +291,7 @@ impl NodeConnection {
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become
     /// writable.
+    #[inline]
     pub(super) fn flush(&mut self, log: &Log, now: Timestamp) -> Result<bool, Fault> {
         let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended)
         else {

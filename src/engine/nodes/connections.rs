@@ -194,6 +194,7 @@ impl Connections {
     }
 
     /// Writes what a connection's socket takes.
+    #[inline]
     pub(super) fn flush(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
         let connection = &mut self.each[node.index()];
         let flushed = connection.flush(&self.log, now);

@@ -86,7 +86,16 @@ impl Nodes {
             // The other replies contain more: perhaps the node is not what it was.
             let is_plain = !self.connections[node].session.has_event();
             self.connections.counting.set(node, is_plain);
+            if is_plain {
+                return Ok(false);
+            }
         }
+        self.hand_out(node, now)
+    }
+
+    /// Hands out what is left, one event after the other. Apart from what runs for each reply.
+    #[inline(never)]
+    fn hand_out(&mut self, node: NodeId, now: Timestamp) -> Result<bool, Fault> {
         let mut is_answered = false;
         while self.connections[node].session.has_event() {
             // By reference: an event is wide, and this runs for each reply.

@@ -49,6 +49,7 @@ impl PollList {
     /// Returns the list for the driver, with the present stream of each connection, and when
     /// something is due though no stream is ready. `unsent`: the nodes for which something was
     /// queued that was not written yet.
+    #[inline]
     pub(super) fn take(
         &mut self,
         connections: &[NodeConnection],
@@ -81,6 +82,7 @@ impl PollList {
     }
 
     /// Takes the list back after a poll, without the streams that were closed meanwhile.
+    #[inline]
     pub(super) fn put_back(&mut self, watch: Box<Watch>, connections: &[NodeConnection]) {
         if watch.number == self.taken {
             self.watch = Some(watch);

@@ -43,6 +43,7 @@ pub(crate) struct HolderQuestion {
 
 impl Purpose {
     /// Whether the votes decide.
+    #[inline]
     pub(super) fn has_verdict(&self, tally: &Tally) -> bool {
         match self {
             Purpose::Acquire(attempt) | Purpose::Enqueue(attempt) => attempt.has_verdict(tally),
