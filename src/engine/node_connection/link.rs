@@ -188,7 +188,7 @@ impl Link {
 
     /// Whether the connection waits for a look-up. One of an earlier connection may still run while
     /// this one waits for credentials.
-    fn is_resolving(&self) -> bool {
+    pub(in crate::engine) fn is_resolving(&self) -> bool {
         matches!(self.socket, SocketState::Resolving)
             && self.resolution.is_some()
             && !self.awaits_credentials()

@@ -128,15 +128,17 @@ impl Nodes {
     /// Processes what has happened to a connection since it was last used, and closes it if it
     /// exceeded a limit.
     fn refresh(&mut self, node: NodeId, now: Timestamp) {
+        let due = self.connections[node].due(now);
         let was_open = self.connections[node].is_open();
-        let is_due = self.connections[node].due(now) <= now;
-        if let Err(fault) = self.connections.changing(node).advance(now) {
-            self.lose(node, fault, now);
-        }
-        // Another address is tried, which the driver does not poll for yet.
-        self.connections.poll.record_change(is_due);
-        if self.connections[node].is_open() && !was_open {
-            self.connections.unsent.insert(node);
+        if !was_open || due < Timestamp::NEVER {
+            if let Err(fault) = self.connections.changing(node).advance(now) {
+                self.lose(node, fault, now);
+            }
+            // Another address is tried, which the driver does not poll for yet.
+            self.connections.poll.record_change(due <= now);
+            if self.connections[node].is_open() && !was_open {
+                self.connections.unsent.insert(node);
+            }
         }
         if self.connections[node].needs_read(now) {
             // The end of a connection shows only when nothing is left before it.

@@ -125,7 +125,9 @@ impl Reactor for Nodes {
         self.connections.leave_late(now);
         if watch.woken {
             for node in self.connections.nodes() {
-                if let Err(fault) = self.connections.changing(node).link.resolved(now) {
+                if self.connections[node].link.is_resolving()
+                    && let Err(fault) = self.connections.changing(node).link.resolved(now)
+                {
                     self.lose(node, fault, now);
                 }
             }

@@ -478,6 +478,10 @@ impl Nodes {
             return Ok(());
         }
         self.connect(node, now)?;
+        // Most are only to be read before they are used again.
+        if self.connections[node].is_ready(now) {
+            return Ok(());
+        }
         self.connections.changing(node).admit(now)
     }
 
