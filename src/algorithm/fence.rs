@@ -49,6 +49,7 @@
 //!
 //! [`Cause::FenceAhead`]: crate::fault::Cause::FenceAhead
 
+use super::digits;
 use super::node::{NodeId, NodeSet};
 use std::fmt;
 use std::num::TryFromIntError;
@@ -101,13 +102,7 @@ impl FencingToken {
     /// zeros.
     #[doc(hidden)]
     pub fn from_digits(digits: &[u8]) -> Option<FencingToken> {
-        let is_canonical =
-            matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
-        let number = std::str::from_utf8(digits)
-            .ok()
-            .filter(|_| is_canonical)?
-            .parse::<u64>()
-            .ok()?;
+        let number = digits::canonical(digits).filter(|&number| number > 0)?;
         FencingToken::try_from(number).ok()
     }
 }

@@ -134,6 +134,7 @@
 
 pub mod acquire;
 pub mod backoff;
+pub mod digits;
 pub mod early_end;
 pub mod fence;
 pub mod health;

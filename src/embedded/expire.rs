@@ -1,8 +1,9 @@
 //! When a key is to end: what `SET` and, in scripts, `PEXPIRE` do, and what `PTTL` replies.
 
 use super::keyspace::{Keyspace, Millis};
-use super::numbers::{integer, signed};
+use super::numbers::signed;
 use super::reply::{NOT_AN_INTEGER, SYNTAX};
+use crate::algorithm::digits::integer;
 
 const BAD_SET: &str = "ERR invalid expire time in 'set' command";
 const BAD_EXPIRE: &str = "ERR invalid expire time in 'pexpire' command";

@@ -1,4 +1,4 @@
-//! Numbers as servers accept them, and as the scripts calculate with clocks in microseconds.
+//! Numbers as the scripts calculate with them, by clocks in microseconds.
 
 use crate::algorithm::fence::FencingToken;
 
@@ -7,18 +7,6 @@ const MINUTE: u64 = 60_000_000;
 /// A day, in microseconds: how far beyond the latest floor a fence may be, and beyond a server's
 /// clock a ticket.
 pub(super) const DAY: u64 = 86_400_000_000;
-
-/// A number as servers accept it: an optional minus and digits without leading zeros, within 64
-/// bits.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
-    if canonical {
-        std::str::from_utf8(text).ok()?.parse().ok()
-    } else {
-        None
-    }
-}
 
 /// The latest floor of a fence that counts, by a clock.
 pub(super) fn latest_floor(clock: u64) -> u64 {

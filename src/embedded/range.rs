@@ -1,8 +1,9 @@
 //! A part of a string or a sorted set, from one index to another one. Negative ones count from the
 //! end.
 
-use super::numbers::{integer, signed};
+use super::numbers::signed;
 use super::reply::NOT_AN_INTEGER;
+use crate::algorithm::digits::integer;
 
 /// The part from the first index to the last one. A last one before the beginning counts as
 /// `least_end`.

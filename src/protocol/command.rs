@@ -5,6 +5,7 @@
 
 use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
+use crate::algorithm::digits;
 use crate::fault::protocol_error::ProtocolError;
 use std::time::Duration;
 
@@ -75,7 +76,7 @@ pub(super) fn time_reply(reply: Reply<'_>) -> Result<u64, ProtocolError> {
             return None;
         };
         let mut next = || match elements.next() {
-            Some(Reply::Bulk(Some(digits))) => resp::number(digits),
+            Some(Reply::Bulk(Some(digits))) => digits::number(digits),
             _ => None,
         };
         let seconds = next()?;

@@ -3,6 +3,7 @@
 //! The buffer is kept from one use to the next, so that the steady state allocates nothing.
 
 use super::resp::{self, Reply};
+use crate::algorithm::digits;
 use crate::algorithm::time::Timestamp;
 use crate::fault::protocol_error::ProtocolError;
 
@@ -117,7 +118,7 @@ impl Incoming {
 /// The length of a string's header, and of the string.
 fn header(unparsed: &[u8]) -> Option<(usize, usize)> {
     let line = unparsed.split(|&byte| byte == b'\r').next()?;
-    let length = resp::number(line.strip_prefix(b"$")?)?;
+    let length = digits::number(line.strip_prefix(b"$")?)?;
     Some((line.len() + 2, usize::try_from(length).ok()?))
 }
 

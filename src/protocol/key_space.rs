@@ -15,6 +15,7 @@
 
 use super::kinds::key_kind::KeyKind;
 use super::kinds::{KEYS, permit, plain};
+use crate::algorithm::digits;
 
 /// The marker of queues. The key of a lock, or of a semaphore, follows.
 pub const QUEUE: &str = "quorumlock-queue:";
@@ -63,7 +64,7 @@ pub fn semaphore_of_slot(key: &str) -> Option<&str> {
 
 /// Which slot of its semaphore has this key; none for a key of another form.
 pub fn slot(key: &[u8]) -> Option<u16> {
-    std::str::from_utf8(permit::slot(key)?.1).ok()?.parse().ok()
+    digits::number(permit::slot(key)?.1)?.try_into().ok()
 }
 
 /// The name in the key of a lock, behind a prefix of this length.

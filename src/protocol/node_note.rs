@@ -14,6 +14,7 @@ use super::command;
 use super::error_reply::ErrorReply;
 use super::resp::{self, Reply};
 use super::script::script;
+use crate::algorithm::digits;
 use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use crate::algorithm::incarnation::{
     Found, Incarnation, LONGEST_MAX_TTL, Look, NewNote, Note, Origin, Seen,
@@ -174,7 +175,7 @@ fn parse(value: &[u8]) -> Option<Note> {
         (b"1", b"s") => Origin::Since,
         _ => return None,
     };
-    let mut number = || resp::number(words.next()?);
+    let mut number = || digits::number(words.next()?);
     let time = number()?;
     let wall = number()?;
     let max_ttl = number()?;

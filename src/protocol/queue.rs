@@ -20,6 +20,7 @@ use super::kinds::wire::{Word, Words};
 use super::operation::{Operation, Verb};
 use super::resp;
 use super::script::Script;
+use crate::algorithm::digits;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::queue::{Member, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
@@ -137,11 +138,11 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         b"d" => Storage::Denied,
         _ => return None,
     };
-    let ticket = resp::number(fields.next()?)?;
-    let rank = resp::number(fields.next()?)?;
+    let ticket = digits::number(fields.next()?)?;
+    let rank = digits::number(fields.next()?)?;
     let held = match fields.next()? {
         b"-1" => None,
-        millis => Some(Duration::from_millis(resp::number(millis)?)),
+        millis => Some(Duration::from_millis(digits::number(millis)?)),
     };
     let holder = fields.next()?;
     let is_other_library = holder.ends_with(b"!");

@@ -6,7 +6,7 @@
 //! as the server sent it.
 
 use super::node_note::NodeLook;
-use super::resp;
+use crate::algorithm::digits;
 use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
 use crate::algorithm::incarnation::{Incarnation, Seen};
 use crate::algorithm::quarantine::ServerProcess;
@@ -81,15 +81,15 @@ impl ServerInfo {
                     self.is_in_cluster |= value == b"cluster";
                     self.is_sentinel = value == b"sentinel";
                 }
-                b"cluster_size" => self.shards = resp::number(value).unwrap_or(0),
-                b"cluster_slots_assigned" => self.slots = resp::number(value).unwrap_or(0),
+                b"cluster_size" => self.shards = digits::number(value).unwrap_or(0),
+                b"cluster_slots_assigned" => self.slots = digits::number(value).unwrap_or(0),
                 b"role" => self.is_master = Some(value == b"master"),
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
-                b"uptime_in_seconds" => self.uptime_seconds = resp::number(value).unwrap_or(0),
+                b"uptime_in_seconds" => self.uptime_seconds = digits::number(value).unwrap_or(0),
                 b"loading" => self.loading = value == b"1",
                 b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
-                b"maxmemory" => self.memory_limit = resp::number(value).unwrap_or(0),
+                b"maxmemory" => self.memory_limit = digits::number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
                     let known = EVICTIONS
                         .into_iter()

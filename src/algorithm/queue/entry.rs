@@ -1,5 +1,6 @@
 //! What names a call in the queues of a lock, and how it is written there.
 
+use crate::algorithm::digits;
 use crate::algorithm::kind::EntryKind;
 use std::fmt;
 
@@ -51,7 +52,7 @@ impl Entry {
             EntryKind::Permit(_) => {
                 let colon = rest.iter().position(|&byte| byte == b':')?;
                 (
-                    EntryKind::Permit(number(&rest[..colon])?),
+                    EntryKind::Permit(digits::number(&rest[..colon])?.try_into().ok()?),
                     &rest[colon + 1..],
                 )
             }
@@ -60,18 +61,9 @@ impl Entry {
         Some(Entry {
             client,
             kind,
-            number: self::number(number)?,
+            number: digits::number(number)?,
         })
     }
-}
-
-fn number<N: std::str::FromStr>(digits: &[u8]) -> Option<N> {
-    let is_digits = digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits)
-        .ok()
-        .filter(|_| is_digits)?
-        .parse()
-        .ok()
 }
 
 /// The bytes of a member of a queue, of any program.

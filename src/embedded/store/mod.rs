@@ -24,13 +24,13 @@ use super::expire;
 use super::info::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
-use super::numbers::integer;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
 use super::range;
 use super::reply::{Answer, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
 use super::scripts::{Known, Script};
 use super::zset;
+use crate::algorithm::digits::integer;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;

@@ -13,6 +13,7 @@
 //! bytes: this library never asks for RESP3. Nor does it ask for arrays that hold anything but
 //! numbers and bulk strings.
 
+use crate::algorithm::digits;
 use crate::fault::protocol_error::ProtocolError;
 use std::fmt;
 
@@ -150,7 +151,7 @@ fn value(buffer: &[u8], is_element: bool) -> Decoded<'_> {
     let reply = match kind {
         b'+' => Reply::Simple(line),
         b'-' => Reply::Error(line),
-        b':' => Reply::Integer(parse_integer(line)?),
+        b':' => Reply::Integer(digits::integer(line).ok_or(ProtocolError::BadNumber)?),
         b'$' => match parse_length(line, MAX_BULK, ProtocolError::BulkTooLong)? {
             None => Reply::Bulk(None),
             Some(length) => return bulk(buffer, begin, begin + length),
@@ -216,21 +217,11 @@ fn parse_length(
     if line == b"-1" {
         return Ok(None);
     }
-    match usize::try_from(parse_integer(line)?) {
-        Ok(length) if length <= limit => Ok(Some(length)),
-        Ok(_) => Err(too_long),
-        Err(_) => Err(ProtocolError::BadNumber),
+    match digits::canonical(line) {
+        Some(length) if length <= limit as u64 => Ok(Some(length as usize)),
+        Some(_) => Err(too_long),
+        None => Err(ProtocolError::BadNumber),
     }
-}
-
-/// An optional minus and digits, without leading zeros: as servers write numbers, and in no other
-/// way.
-fn parse_integer(line: &[u8]) -> Result<i64, ProtocolError> {
-    let digits = line.strip_prefix(b"-").unwrap_or(line);
-    let is_canonical = line == b"0" || matches!(digits, [b'1'..=b'9', ..]);
-    let text = std::str::from_utf8(line).ok().filter(|_| is_canonical);
-    text.and_then(|text| text.parse().ok())
-        .ok_or(ProtocolError::BadNumber)
 }
 
 /// `*3\r\n` or `$40\r\n`: this runs for every argument of every command, and most are short.
@@ -263,11 +254,6 @@ pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
             return &digits[start..];
         }
     }
-}
-
-/// A number in decimal digits.
-pub(super) fn number(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
