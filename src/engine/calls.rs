@@ -32,7 +32,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::operation::{Departure, Verb};
+use crate::protocol::operation::Verb;
 use crate::protocol::session::Ticket;
 use std::io;
 use std::ops::ControlFlow;
@@ -497,18 +497,12 @@ impl Engine {
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in
-    /// the background. `departure`: what becomes of the call's entry, if it has one.
-    pub(crate) fn undo(
-        &self,
-        key: &LockKey,
-        attempt: AttemptRecord,
-        departure: Option<Departure>,
-        key_lasts: Duration,
-    ) {
+    /// the background.
+    pub(crate) fn undo(&self, key: &LockKey, attempt: AttemptRecord, key_lasts: Duration) {
         let release = Release {
             key: key.clone(),
             attempt,
-            scope: ReleaseScope::Reached { departure },
+            scope: ReleaseScope::Reached,
             key_lasts,
         };
         self.driver.post(Posting {

@@ -44,8 +44,8 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/lock/attempts.rs",
         edits: &[(
-            "self.call.lock.client.engine.undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
-            "let _ = (attempt, departure);",
+            "engine.undo(self.call.key(), attempt, self.call.ttl.duration());",
+            "let _ = (engine, attempt);",
         )],
     },
     Mutant {
@@ -53,12 +53,12 @@ const MUTANTS: &[Mutant] = &[
         file: "api/lock/attempts.rs",
         edits: &[
             (
-                "self.call.lock.client.engine.undo(\n                    self.call.key(),\n                    attempt,\n                    departure,\n                    self.call.ttl.duration(),\n                );",
-                "let _ = (attempt, departure);",
+                "engine.undo(self.call.key(), attempt, self.call.ttl.duration());",
+                "let _ = (engine, attempt);",
             ),
             (
                 "        let asked = engine.acquire(request,",
-                "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), None, self.call.ttl.duration());\n        let asked = engine.acquire(request,",
+                "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), self.call.ttl.duration());\n        let asked = engine.acquire(request,",
             ),
         ],
     },

@@ -348,14 +348,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
             if !reached.is_empty() {
                 let attempt = AttemptRecord {
                     reached,
+                    departure,
                     ..record.clone()
                 };
-                self.call.lock.client.engine.undo(
-                    self.call.key(),
-                    attempt,
-                    departure,
-                    self.call.ttl.duration(),
-                );
+                let engine = &self.call.lock.client.engine;
+                engine.undo(self.call.key(), attempt, self.call.ttl.duration());
             }
         }
     }

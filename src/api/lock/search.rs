@@ -184,14 +184,11 @@ impl<'a> Attempts<'a, '_> {
             let departure = self.departure();
             let attempt = AttemptRecord {
                 reached,
+                departure,
                 ..record.clone()
             };
-            let key_lasts = self.call.ttl.duration();
-            self.call
-                .lock
-                .client
-                .engine
-                .undo(self.call.key(), attempt, departure, key_lasts);
+            let engine = &self.call.lock.client.engine;
+            engine.undo(self.call.key(), attempt, self.call.ttl.duration());
         }
     }
 

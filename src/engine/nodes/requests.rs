@@ -204,18 +204,15 @@ impl Nodes {
             ..
         } = release;
         let kind = *kind;
+        let departure = *departure;
         let conditions = release.conditions(now);
-        let (verb, departure) = match *scope {
+        let verb = match *scope {
             ReleaseScope::Everywhere {
                 stands_for: Some(millis),
-            } => (
-                Verb::Keep {
-                    ttl_millis: millis.get(),
-                },
-                *departure,
-            ),
-            ReleaseScope::Everywhere { .. } => (Verb::Release(*departure), *departure),
-            ReleaseScope::Reached { departure } => (Verb::Release(departure), departure),
+            } => Verb::Keep {
+                ttl_millis: millis.get(),
+            },
+            _ => Verb::Release(departure),
         };
         let stands = matches!(verb, Verb::Keep { .. });
         let is_everywhere = matches!(scope, ReleaseScope::Everywhere { .. });

@@ -83,10 +83,7 @@ pub(crate) enum ReleaseScope {
     },
     /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a
     /// lost attempt.
-    Reached {
-        /// What becomes of the call's entry, if it has one.
-        departure: Option<Departure>,
-    },
+    Reached,
 }
 
 /// A lease that is to last longer: the key, or the keys of a set, the value, and for how long.
@@ -109,7 +106,8 @@ pub(crate) struct AttemptRecord {
     /// have refused.
     pub(crate) reached: NodeSet,
     pub(crate) origin: KeyOrigin,
-    /// The call's entry in the queue of the lock, if it waited there: the release removes it.
+    /// What becomes of the call's entry in the queue of the lock with the release, if it waited
+    /// there.
     pub(crate) departure: Option<Departure>,
     pub(crate) kind: Kind,
 }
@@ -160,7 +158,7 @@ mod tests {
                     departure: None,
                     kind: Kind::Plain,
                 },
-                scope: ReleaseScope::Reached { departure: None },
+                scope: ReleaseScope::Reached,
                 key_lasts: Duration::from_secs(10),
             };
             let conditions = release.conditions(begun);

@@ -220,8 +220,7 @@ fn a_reply_to_anything_but_an_attempt_or_an_extension_makes_no_node_usable() {
         .connections
         .states
         .mark_down(node(0), failed, at(1));
-    let scope = ReleaseScope::Reached { departure: None };
-    cluster.release(scope, NodeSet::only(node(0)), at(1));
+    cluster.release(ReleaseScope::Reached, NodeSet::only(node(0)), at(1));
     cluster.answer(0, ":1\r\n", at(2));
     assert!(!cluster.nodes.connections.states.is_up(node(0)));
     cluster.nodes.connections[node(0)]
@@ -276,8 +275,7 @@ fn a_node_that_runs_no_releases_is_connected_to_again_for_them() {
     cluster.drive(at(2), |nodes| {
         nodes.connections[node(0)].retry_reason(at(900)).is_some()
     });
-    let scope = ReleaseScope::Reached { departure: None };
-    cluster.release(scope, NodeSet::only(node(0)), at(3));
+    cluster.release(ReleaseScope::Reached, NodeSet::only(node(0)), at(3));
     cluster.answer(0, loading, at(4));
     assert!(cluster.nodes.releases.pending.contains(node(0)));
     cluster.nodes.serve_pending(at(900));

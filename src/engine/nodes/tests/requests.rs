@@ -266,8 +266,7 @@ fn what_concerns_some_nodes_is_sent_to_no_other() {
     cluster.servers.iter_mut().for_each(|server| {
         assert!(server.received().contains("SET"));
     });
-    let scope = ReleaseScope::Reached { departure: None };
-    cluster.release(scope, NodeSet::only(node(1)), at(1));
+    cluster.release(ReleaseScope::Reached, NodeSet::only(node(1)), at(1));
     assert!(cluster.servers[0].has_received_nothing());
     assert!(cluster.servers[1].received().contains("EVAL"));
     assert!(cluster.servers[2].has_received_nothing());
