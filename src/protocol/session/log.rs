@@ -84,7 +84,6 @@ impl Log {
     }
 
     /// Forgets what was sent and answered up to all of these cursors.
-    #[inline]
     pub fn cut(&mut self, cursors: impl Iterator<Item = Cursor>) {
         self.requests
             .cut(cursors.fold(self.requests.end(), Cursor::least));
