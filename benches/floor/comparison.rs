@@ -44,6 +44,48 @@ pub(crate) struct Samples {
     pub(crate) pair: Times,
 }
 
+impl Samples {
+    fn push(&mut self, pair: &Pair) {
+        self.lock.push(pair.lock);
+        self.unlock.push(pair.unlock);
+        self.pair.push(pair.lock + pair.unlock);
+    }
+
+    pub(crate) fn pair_p50(&self) -> f64 {
+        self.pair.quantile(0.5)
+    }
+
+    pub(crate) fn pair_p99(&self) -> f64 {
+        self.pair.quantile(0.99)
+    }
+
+    pub(crate) fn lock_p50(&self) -> f64 {
+        self.lock.quantile(0.5)
+    }
+
+    pub(crate) fn lock_p99(&self) -> f64 {
+        self.lock.quantile(0.99)
+    }
+
+    pub(crate) fn unlock_p50(&self) -> f64 {
+        self.unlock.quantile(0.5)
+    }
+
+    pub(crate) fn unlock_p99(&self) -> f64 {
+        self.unlock.quantile(0.99)
+    }
+}
+
+impl Extend<Samples> for Samples {
+    fn extend<I: IntoIterator<Item = Samples>>(&mut self, more: I) {
+        for samples in more {
+            self.lock.extend(samples.lock);
+            self.unlock.extend(samples.unlock);
+            self.pair.extend(samples.pair);
+        }
+    }
+}
+
 /// Durations in microseconds.
 #[derive(Clone, Default)]
 pub(crate) struct Times(Vec<f64>);
@@ -80,73 +122,58 @@ pub(crate) fn interleave<const N: usize>(
     plan: Plan,
     contenders: &mut [&mut dyn FnMut() -> Pair; N],
 ) -> [Vec<Samples>; N] {
-    each_of(interleave_all(plan, contenders))
+    each_of(interleave_all(plan, N, |index| contenders[index]()))
 }
 
-fn each_of<T, const N: usize>(all: Vec<T>) -> [T; N] {
-    let Ok(each) = all.try_into() else {
-        unreachable!("there is one for each contender")
-    };
-    each
-}
-
-/// The same for any number of contenders.
+/// The same for any number of contenders. `pair` is told which of them has its turn.
 pub(crate) fn interleave_all(
     plan: Plan,
-    contenders: &mut [&mut dyn FnMut() -> Pair],
+    contenders: usize,
+    mut pair: impl FnMut(usize) -> Pair,
 ) -> Vec<Vec<Samples>> {
-    let mut all: Vec<Vec<Samples>> = contenders.iter().map(|_| Vec::new()).collect();
-    // Connections are made, buffers grow, caches warm up.
-    for contender in contenders.iter_mut() {
-        repeat(plan.operations, contender);
-    }
-    for round in 0..plan.rounds {
-        let mut samples: Vec<Samples> = contenders.iter().map(|_| Samples::default()).collect();
-        for _ in 0..plan.turns {
-            for index in order(round, contenders.len()) {
-                for _ in 0..plan.operations {
-                    let pair = contenders[index]();
-                    samples[index].lock.push(pair.lock);
-                    samples[index].unlock.push(pair.unlock);
-                    samples[index].pair.push(pair.lock + pair.unlock);
-                }
-            }
-        }
-        all.iter_mut()
-            .zip(samples)
-            .for_each(|(rounds, samples)| rounds.push(samples));
-    }
-    all
+    in_turns((plan.rounds, plan.turns), contenders, |index| {
+        let mut samples = Samples::default();
+        repeat(plan.operations, || samples.push(&pair(index)));
+        samples
+    })
 }
 
-/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Returns what
-/// each of them did in each round, all turns of a round in one.
+/// Lets the contenders take turns in rounds of so many turns. Returns what each of them did in each
+/// round, all turns of a round in one.
 pub(crate) fn take_turns<T: Default + Extend<T>, const N: usize>(
     turns: (usize, usize),
     contenders: &mut [&mut dyn FnMut() -> T; N],
 ) -> [Vec<T>; N] {
-    each_of(take_all_turns(turns, contenders))
+    each_of(in_turns(turns, N, |index| contenders[index]()))
 }
 
-/// The same for any number of contenders.
-pub(crate) fn take_all_turns<T: Default + Extend<T>>(
+/// The same for any number of contenders. `run` is told which of them has its turn.
+pub(crate) fn in_turns<T: Default + Extend<T>>(
     (rounds, turns): (usize, usize),
-    contenders: &mut [&mut dyn FnMut() -> T],
+    contenders: usize,
+    mut run: impl FnMut(usize) -> T,
 ) -> Vec<Vec<T>> {
-    let mut all: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
-    for contender in contenders.iter_mut() {
-        repeat(1, contender);
+    let mut all: Vec<Vec<T>> = (0..contenders).map(|_| Vec::new()).collect();
+    // Connections are made, buffers grow, caches warm up.
+    for index in 0..contenders {
+        run(index);
     }
     for round in 0..rounds {
         all.iter_mut().for_each(|rounds| rounds.push(T::default()));
         for _ in 0..turns {
-            for index in order(round, contenders.len()) {
-                let done = contenders[index]();
-                all[index][round].extend([done]);
+            for index in order(round, contenders) {
+                all[index][round].extend([run(index)]);
             }
         }
     }
     all
+}
+
+pub(crate) fn each_of<T, const N: usize>(all: Vec<T>) -> [T; N] {
+    let Ok(each) = all.try_into() else {
+        unreachable!("there is one for each contender")
+    };
+    each
 }
 
 /// Does something so many times, and ignores what it returns.

@@ -118,8 +118,25 @@ impl Outcome {
         waits
     }
 
+    pub(crate) fn gap_p50(&self) -> f64 {
+        self.gaps().quantile(0.5)
+    }
+
+    pub(crate) fn gap_p99(&self) -> f64 {
+        self.gaps().quantile(0.99)
+    }
+
+    pub(crate) fn longest_wait_millis(&self) -> f64 {
+        self.waits().quantile(1.0) / 1000.0
+    }
+
+    /// How many turns there were.
+    pub(crate) fn count(&self) -> f64 {
+        self.turns.len() as f64
+    }
+
     pub(crate) fn rate(&self) -> f64 {
-        self.turns.len() as f64 / self.seconds
+        self.count() / self.seconds
     }
 
     /// What these competitors did.
@@ -139,7 +156,7 @@ impl Outcome {
             .iter()
             .map(|turn| turn.had.saturating_sub(turn.wanted) as f64 / 1000.0)
             .sum();
-        sum / self.turns.len() as f64
+        sum / self.count()
     }
 
     /// Of every start at the same instant: the time until the first competitor had the lock, and
@@ -200,7 +217,7 @@ pub(crate) fn commands_each(
     workload: Workload,
 ) -> f64 {
     let (outcome, commands) = commands_during(&servers.processes[0], || run(addresses, workload));
-    commands as f64 / outcome.turns.len() as f64
+    commands as f64 / outcome.count()
 }
 
 fn start_competitors(addresses: &[SocketAddr], workload: &Workload) -> Vec<Child> {

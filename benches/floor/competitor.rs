@@ -2,6 +2,7 @@
 //! had the lock.
 
 use crate::bare_handoff::Bare;
+use crate::library;
 use crate::polling::Polling;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
@@ -179,8 +180,7 @@ impl Competitor {
                 counted.store(*attempts, Ordering::Relaxed);
             }
         };
-        let client = Redlock::builder()
-            .nodes(addresses.iter().map(|address| format!("redis://{address}")))
+        let client = library::builder(addresses)
             .node_timeout(Duration::from_secs(1))
             .release_notifications(means != Means::Delay)
             .observer(count)

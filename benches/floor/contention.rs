@@ -6,12 +6,12 @@
 //! so more than an attempt alone.
 
 use crate::Setting;
-use crate::comparison::{self, interleave, take_all_turns};
+use crate::comparison::{Plan, Samples, Spread, in_turns, interleave};
 use crate::competition::{Length, Outcome, Workload, run};
 use crate::competitor::Means;
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::{Row, Rows};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -22,22 +22,15 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     let time = Length::Time(Duration::from_millis(setting.choose(500, 200)));
     for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
-        let run = |means| {
-            let groups = [(means, competitors)];
-            run(&addresses, Workload::new(&groups, time))
-        };
-        let contenders: &mut [&mut dyn FnMut() -> Outcome] = &mut [
-            &mut || run(Means::WakeUps),
-            &mut || run(Means::Delay),
-            &mut || run(Means::Bare),
-        ];
         // There are exactly two bare programs.
-        let contenders = if competitors == 2 {
-            contenders
-        } else {
-            &mut contenders[..2]
+        let means = match competitors {
+            2 => &[Means::WakeUps, Means::Delay, Means::Bare][..],
+            _ => &[Means::WakeUps, Means::Delay],
         };
-        let done = take_all_turns(setting.choose((5, 1), (2, 1)), contenders);
+        let done = in_turns(setting.turns(), means.len(), |index| {
+            let groups = [(means[index], competitors)];
+            run(&addresses, Workload::new(&groups, time))
+        });
         let [with, without, bare @ ..] = &done[..] else {
             continue;
         };
@@ -58,24 +51,15 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             let (times, attempts) = outcome.firsts();
             let name =
                 |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");
-            rows.push(
-                Row::value(name("first has it, p50"), "µs", times.quantile(0.5))
-                    .against("uncontended", uncontended),
-            );
-            rows.push(
-                Row::value(name("first has it, p99"), "µs", times.quantile(0.99))
-                    .against("uncontended", uncontended),
-            );
-            rows.push(Row::value(
-                name("attempts of the first, p50"),
-                "",
-                attempts.quantile(0.5),
-            ));
-            rows.push(Row::value(
-                name("attempts of the first, most"),
-                "",
-                attempts.quantile(1.0),
-            ));
+            for (what, part) in [("p50", 0.5), ("p99", 0.99)] {
+                let name = name(&format!("first has it, {what}"));
+                let row = Row::value(name, "µs", times.quantile(part));
+                rows.push(row.against("uncontended", uncontended));
+            }
+            for (what, part) in [("p50", 0.5), ("most", 1.0)] {
+                let name = name(&format!("attempts of the first, {what}"));
+                rows.push(Row::value(name, "", attempts.quantile(part)));
+            }
         }
     }
     rows
@@ -87,62 +71,35 @@ fn rows_of(
     without: &[Outcome],
     uncontended: f64,
 ) -> Vec<Row> {
-    let against = ("no wake-ups", without);
-    let ratio = |figure: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
-        Row::ratio(
-            format!("{name}: {figure}"),
-            unit,
-            with,
-            against,
-            |outcome| of(outcome),
-        )
-    };
-    let median =
-        |of: &dyn Fn(&Outcome) -> f64| comparison::Spread::over(with, |outcome| of(outcome)).median;
-    let per_lock = |part: f64| {
-        let figure = move |outcome: &Outcome| outcome.gaps().quantile(part);
-        Row::value(
-            format!("{name}: gap p{}, of an uncontended lock", part * 100.0),
-            "µs",
-            median(&figure),
-        )
-        .against("uncontended", uncontended)
+    let rows = Rows::new(format!("{name}: "), with, ("no wake-ups", without));
+    let per_lock = |part: f64, bound| {
+        let what = format!("{name}: gap p{}, of an uncontended lock", part * 100.0);
+        let gap = Spread::over(with, |outcome| outcome.gaps().quantile(part)).median;
+        let row = Row::value(what, "µs", gap).against("uncontended", uncontended);
+        // Of many on one core, most must be scheduled before the one whose turn it is.
+        match competitors {
+            2 => row.ratio_at_most(bound),
+            _ => row,
+        }
     };
     vec![
-        ratio(
+        rows.row(
             "gap from unlock to the other's lock, p50",
             "µs",
-            &|outcome| outcome.gaps().quantile(0.5),
+            Outcome::gap_p50,
         ),
-        ratio("the same, p99", "µs", &|outcome| {
-            outcome.gaps().quantile(0.99)
-        }),
-        // Of many on one core, most must be scheduled before the one whose turn it is.
-        if competitors == 2 {
-            per_lock(0.5).goal(Goal::RatioAtMost(2.5))
-        } else {
-            per_lock(0.5)
-        },
-        if competitors == 2 {
-            per_lock(0.99).goal(Goal::RatioAtMost(10.0))
-        } else {
-            per_lock(0.99)
-        },
-        ratio("acquisitions/s", "", &Outcome::rate),
-        ratio("longest wait, of the mean", "", &|outcome| {
+        rows.row("the same, p99", "µs", Outcome::gap_p99),
+        per_lock(0.5, 2.5),
+        per_lock(0.99, 10.0),
+        rows.row("acquisitions/s", "", Outcome::rate),
+        rows.row("longest wait, of the mean", "", |outcome| {
             outcome.waits().quantile(1.0) / outcome.mean_wait()
         })
-        .goal(Goal::ValueAtMost(10.0)),
-        ratio("longest wait", "ms", &|outcome| {
-            outcome.waits().quantile(1.0) / 1000.0
-        }),
-        ratio("attempts an acquisition", "", &|outcome| {
-            outcome
-                .turns
-                .iter()
-                .map(|turn| f64::from(turn.attempts))
-                .sum::<f64>()
-                / outcome.turns.len() as f64
+        .value_at_most(10.0),
+        rows.row("longest wait", "ms", Outcome::longest_wait_millis),
+        rows.row("attempts an acquisition", "", |outcome| {
+            let attempts = outcome.turns.iter().map(|turn| f64::from(turn.attempts));
+            attempts.sum::<f64>() / outcome.count()
         }),
     ]
 }
@@ -150,25 +107,13 @@ fn rows_of(
 /// A bare program's hand-off as a ratio to an uncontended lock, and the library's as a ratio to
 /// that.
 fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) -> Vec<Row> {
-    let gap = |what: &str, part: f64| {
-        Row::ratio(
-            format!("{name}: {what}"),
-            "µs",
-            with,
-            ("floor", bare),
-            move |outcome| outcome.gaps().quantile(part),
-        )
-    };
-    let floor = comparison::Spread::over(bare, |outcome| outcome.gaps().quantile(0.5)).median;
+    let rows = Rows::new(format!("{name}: "), with, ("floor", bare));
+    let floor = Spread::over(bare, Outcome::gap_p50).median;
+    let what = format!("{name}: a bare program's gap p50, of an uncontended lock");
     vec![
-        gap("gap p50, of a bare program's", 0.5),
-        gap("gap p99, of a bare program's", 0.99),
-        Row::value(
-            format!("{name}: a bare program's gap p50, of an uncontended lock"),
-            "µs",
-            floor,
-        )
-        .against("uncontended", uncontended),
+        rows.row("gap p50, of a bare program's", "µs", Outcome::gap_p50),
+        rows.row("gap p99, of a bare program's", "µs", Outcome::gap_p99),
+        Row::value(what, "µs", floor).against("uncontended", uncontended),
     ]
 }
 
@@ -176,11 +121,11 @@ fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) ->
 pub(crate) fn uncontended(setting: &Setting, addresses: &[SocketAddr]) -> f64 {
     let client = library::client(addresses);
     let mutex = library::mutex(&client, "contention/uncontended");
-    let plan = comparison::Plan {
+    let plan = Plan {
         rounds: 3,
         turns: setting.choose(10, 2),
         operations: 50,
     };
     let samples = interleave(plan, &mut [&mut || library::pair(&mutex)]);
-    comparison::Spread::over(&samples[0], |samples| samples.lock.quantile(0.5)).median
+    Spread::over(&samples[0], Samples::lock_p50).median
 }

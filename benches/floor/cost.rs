@@ -4,11 +4,9 @@
 //! child ([`probe`]), in a short run and a long one: the difference is the pairs', and what
 //! starting up took drops out.
 
-use crate::comparison::{Spread, repeat};
 use crate::probe::{self, Subject};
-use crate::server::Answer;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::Row;
 use crate::{ALLOCATOR, Setting, library};
 use quorumlock::MutexGuard;
 use std::collections::BTreeMap;
@@ -49,26 +47,18 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn allocations(addresses: &[SocketAddr], pairs: usize, is_fresh: bool) -> Row {
     let client = library::client(addresses);
     let mutex = library::mutex(&client, "cost/allocations");
-    let count = || {
-        let before = ALLOCATOR.stats();
-        repeat(pairs, || match is_fresh {
-            true => library::pair(&library::mutex(&client, "cost/allocations/fresh")),
-            false => library::pair(&mutex),
-        });
-        let made = ALLOCATOR.stats() - before;
-        (made.allocations + made.reallocations) as f64 / pairs as f64
-    };
-    // In several runs: buffers grow to their size at first, and an operation that fails on a busy
-    // machine reports why.
-    let runs = Spread::of((0..9).map(|_| count()));
+    let made = library::allocations(pairs, || match is_fresh {
+        true => library::pair(&library::mutex(&client, "cost/allocations/fresh")),
+        false => library::pair(&mutex),
+    });
     let (what, most) = if is_fresh {
         (", with a fresh Mutex", 1.0)
     } else {
         ("", 0.0)
     };
-    let row =
-        Row::value(format!("heap allocations a pair{what}"), "", runs.median).against("floor", 0.0);
-    row.goal(Goal::ValueAtMost(most))
+    Row::value(format!("heap allocations a pair{what}"), "", made)
+        .against("floor", 0.0)
+        .value_at_most(most)
 }
 
 fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
@@ -88,7 +78,7 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
         "bytes",
         heap + inline as f64,
     )
-    .goal(Goal::ValueAtMost(200.0))
+    .value_at_most(200.0)
     .note(format!("{inline} in the guard, {heap:.0} on the heap"))
 }
 
@@ -97,32 +87,22 @@ fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> R
     let mine = library::client(addresses);
     let theirs = library::client(addresses);
     library::pair(&library::mutex(&mine, "cost/warm"));
-    let name = |index: usize| format!("cost/waited/{index}");
-    let held: Vec<_> = (0..number)
-        .map(|index| library::lock(&library::mutex(&theirs, &name(index))))
-        .collect();
+    let held = library::hold(&theirs, number, "cost/waited");
     let gate = Barrier::new(number + 1);
     let each = thread::scope(|scope| {
         for index in 0..number {
-            let mutex = library::mutex(&mine, &name(index));
+            let mutex = library::mutex(&mine, &format!("cost/waited/{index}"));
             let gate = &gate;
-            let waiting =
-                thread::Builder::new()
-                    .stack_size(256 * 1024)
-                    .spawn_scoped(scope, move || {
-                        gate.wait();
-                        gate.wait();
-                        drop(library::lock(&mutex));
-                    });
-            waiting.expect("a thread");
+            library::spawn_waiting(scope, move || {
+                gate.wait();
+                gate.wait();
+                drop(library::lock(&mutex));
+            });
         }
         gate.wait();
         let before = live();
         gate.wait();
-        while !servers.processes.iter().all(|server| {
-            let queues = server.command(&["KEYS", "quorumlock-queue:*"]);
-            matches!(queues, Ok(Answer::List(queues)) if queues.len() == number)
-        }) {
+        while !servers.queues().iter().all(|queues| *queues == number) {
             thread::sleep(Duration::from_millis(5));
         }
         let each = (live() - before) / number as f64;
@@ -164,7 +144,7 @@ fn system_calls_one_by_one(watch: &Watch<'_>) -> Row {
             .filter_map(|line| Some((line.last()?.to_string(), line.get(3)?.parse().ok()?)))
             .collect()
     });
-    compared(what, "total", counts).goal(Goal::ValueAtMost(22.0))
+    compared(what, "total", counts).value_at_most(22.0)
 }
 
 fn system_calls(watch: &Watch<'_>) -> Row {
@@ -225,7 +205,7 @@ fn instructions(watch: &Watch<'_>) -> Row {
             .collect()
     });
     compared(what, "all", counts)
-        .goal(Goal::ValueAtMost(15_000.0))
+        .value_at_most(15_000.0)
         .note("by callgrind")
 }
 

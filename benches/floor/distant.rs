@@ -4,13 +4,11 @@
 //! Both contenders use the same proxies.
 
 use crate::Setting;
-use crate::comparison::take_turns;
-use crate::floor::Floor;
 use crate::library;
 use crate::proxy::Proxies;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
-use crate::workers::{pairs, workers};
+use crate::table::Row;
+use crate::workers::{Work, contest, floors, lockers, number_of_threads};
 use std::time::Duration;
 
 const NODES: usize = 5;
@@ -29,7 +27,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         );
         for threads in THREADS {
             let row = pair(setting, &proxies, (round_trip, threads));
-            rows.push(row.goal(Goal::RatioAtMost(bound)));
+            rows.push(row.ratio_at_most(bound));
         }
     }
     rows
@@ -38,27 +36,14 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn pair(setting: &Setting, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Row {
     let addresses = proxies.addresses();
     let client = library::client(addresses);
-    let name =
-        |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
-    let mut library = workers(threads, |thread| {
-        library::mutex(&client, &name("library", thread))
-    });
-    let mut floors = workers(threads, |thread| {
-        Floor::connect(addresses, &name("floor", thread), 1)
-    });
+    let name = |kind: &str| format!("distant/{kind}/{round_trip}/{threads}");
+    let contenders = [
+        floors(threads, addresses, &name("floor")),
+        lockers(threads, &client, &name("library")),
+    ];
     let time = Duration::from_millis(setting.choose(300, 100));
-    let [floor, library] = &take_turns(
-        setting.choose((5, 1), (2, 1)),
-        &mut [&mut || pairs(&mut floors, time, Floor::pair), &mut || {
-            pairs(&mut library, time, |mutex| library::pair(mutex))
-        }],
-    );
-    let threads = format!(
-        "{threads} {}",
-        if threads == 1 { "thread" } else { "threads" }
-    );
+    let [floor, library] = &contest(setting.turns(), time, contenders);
+    let threads = number_of_threads(threads);
     let name = format!("round trip {round_trip} ms, {threads}: pair p50");
-    Row::ratio(name, "ms", library, ("floor", floor), |work| {
-        work.p50() / 1000.0
-    })
+    Row::ratio(name, "ms", library, ("floor", floor), Work::p50_millis)
 }

@@ -2,12 +2,10 @@
 //! to the release.
 
 use crate::Setting;
-use crate::comparison::take_turns;
 use crate::library;
 use crate::servers::Servers;
-use crate::table::Row;
-use crate::workers::{Work, pairs, workers};
-use std::time::Duration;
+use crate::table::{Row, Rows};
+use crate::workers::{Work, contest, lockers, number_of_threads, workers};
 
 const NODES: usize = 5;
 const THREADS: [usize; 2] = [1, 4];
@@ -22,32 +20,18 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 fn with(setting: &Setting, servers: &Servers, threads: usize) -> Vec<Row> {
     let client = library::client(&servers.addresses(NODES));
-    let name = |kind: &str, thread: usize| format!("dropped/{kind}/{threads}/{thread}");
-    let mut unlocked = workers(threads, |thread| {
-        library::mutex(&client, &name("unlocked", thread))
+    let unlocked = lockers(threads, &client, &format!("dropped/unlocked/{threads}"));
+    let dropped = workers(threads, |thread| {
+        let mutex = library::mutex(&client, &format!("dropped/dropped/{threads}/{thread}"));
+        move || library::dropped_pair(&mutex)
     });
-    let mut dropped = workers(threads, |thread| {
-        library::mutex(&client, &name("dropped", thread))
-    });
-    let time = Duration::from_millis(setting.choose(300, 50));
-    let [unlocked, dropped] = &take_turns(
-        setting.choose((5, 1), (2, 1)),
-        &mut [
-            &mut || pairs(&mut unlocked, time, |mutex| library::pair(mutex)),
-            &mut || pairs(&mut dropped, time, |mutex| library::dropped_pair(mutex)),
-        ],
-    );
-    let threads = format!(
-        "{threads} {}",
-        if threads == 1 { "thread" } else { "threads" }
-    );
-    let row = |figure: &str, unit: &'static str, get: fn(&Work) -> f64| {
-        let name = format!("drop instead of unlock, {threads}: {figure}");
-        Row::ratio(name, unit, dropped, ("unlock", unlocked), get)
-    };
+    let contenders = [unlocked, dropped];
+    let [unlocked, dropped] = &contest(setting.turns(), setting.turn_time(), contenders);
+    let title = format!("drop instead of unlock, {}: ", number_of_threads(threads));
+    let rows = Rows::new(title, dropped, ("unlock", unlocked));
     vec![
-        row("client CPU a pair", "µs", Work::processor_micros),
-        row("context switches a pair", "", Work::switches_each),
-        row("pairs/s", "", Work::rate),
+        rows.row("client CPU a pair", "µs", Work::processor_micros),
+        rows.row("context switches a pair", "", Work::switches_each),
+        rows.row("pairs/s", "", Work::rate),
     ]
 }

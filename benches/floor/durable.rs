@@ -5,13 +5,11 @@
 //! that arrive together share the write.
 
 use crate::Setting;
-use crate::comparison::{Spread, take_turns};
-use crate::floor::Floor;
+use crate::comparison::Spread;
 use crate::library;
 use crate::servers::Servers;
-use crate::strict::Strict;
-use crate::table::Row;
-use crate::workers::{Work, pairs, workers};
+use crate::table::{Row, Rows};
+use crate::workers::{Work, contest, floors, lockers, strict_rounds};
 use std::fs::{self, File};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -32,43 +30,23 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::with(setting, NODES, &ARGUMENTS);
     let addresses = servers.addresses(NODES);
     let client = library::client(&addresses);
-    let name = |kind: &str, thread: usize| format!("durable/{kind}/{thread}");
-    let mut library = workers(THREADS, |thread| {
-        library::mutex(&client, &name("library", thread))
-    });
-    let mut floors = workers(THREADS, |thread| {
-        Floor::connect(&addresses, &name("floor", thread), 1)
-    });
-    let mut strict = Strict::connect(&addresses, THREADS);
-    let mut strict = workers(THREADS, |_| strict.pop().expect("one for each thread"));
+    let contenders = [
+        floors(THREADS, &addresses, "durable/floor"),
+        lockers(THREADS, &client, "durable/library"),
+        strict_rounds(THREADS, &addresses),
+    ];
     let time = Duration::from_millis(setting.choose(500, 100));
-    let [floor, library, strict] = &take_turns(
-        setting.choose((5, 1), (2, 1)),
-        &mut [
-            &mut || pairs(&mut floors, time, Floor::pair),
-            &mut || pairs(&mut library, time, |mutex| library::pair(mutex)),
-            &mut || pairs(&mut strict, time, Strict::pair),
-        ],
-    );
-    let against = ("floor", &floor[..]);
-    let name = |figure: &str| format!("appendfsync always, {THREADS} threads: {figure}");
+    let [floor, library, strict] = &contest(setting.turns(), time, contenders);
+    let title = format!("appendfsync always, {THREADS} threads: ");
+    let rows = Rows::new(title, library, ("floor", floor));
     let sync = sync_micros(setting.choose(50, 5));
     vec![
-        Row::ratio(name("pairs/s"), "", library, against, Work::rate)
+        rows.row("pairs/s", "", Work::rate)
             .note(format!("one write to the disk takes {sync:.0} µs")),
-        Row::ratio(
-            name("pairs/s of strict rounds"),
-            "",
-            strict,
-            against,
-            Work::rate,
-        ),
-        Row::ratio(name("pair p50"), "ms", library, against, |work| {
-            work.p50() / 1000.0
-        }),
-        Row::ratio(name("pair p99"), "ms", library, against, |work| {
-            work.p99() / 1000.0
-        }),
+        rows.about(strict)
+            .row("pairs/s of strict rounds", "", Work::rate),
+        rows.row("pair p50", "ms", Work::p50_millis),
+        rows.row("pair p99", "ms", |work| work.p99() / 1000.0),
     ]
 }
 

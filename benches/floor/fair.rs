@@ -5,7 +5,7 @@ use crate::Setting;
 use crate::comparison::{Samples, interleave};
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::{Row, Rows};
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
@@ -25,18 +25,12 @@ fn alone(setting: &Setting, servers: &Servers, nodes: usize, most: f64) -> Vec<R
         plan,
         &mut [&mut || library::pair(&plain), &mut || library::pair(&fair)],
     );
-    let row = |figure: &str, get: fn(&Samples) -> f64| {
-        Row::ratio(
-            format!("N = {nodes}, alone: fair {figure}"),
-            "µs",
-            fair,
-            ("plain", plain),
-            get,
-        )
-    };
+    let title = format!("N = {nodes}, alone: fair ");
+    let rows = Rows::new(title, fair, ("plain", plain));
     vec![
-        row("pair p50", |round| round.pair.quantile(0.5)).goal(Goal::RatioAtMost(most)),
-        row("lock p50", |round| round.lock.quantile(0.5)),
-        row("unlock p50", |round| round.unlock.quantile(0.5)),
+        rows.row("pair p50", "µs", Samples::pair_p50)
+            .ratio_at_most(most),
+        rows.row("lock p50", "µs", Samples::lock_p50),
+        rows.row("unlock p50", "µs", Samples::unlock_p50),
     ]
 }

@@ -5,7 +5,7 @@ use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave};
 use crate::library;
 use crate::servers::Servers;
-use crate::table::Row;
+use crate::table::{Row, Rows};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -56,23 +56,17 @@ fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Pl
         rounds
     });
     let [plain, fenced] = &rounds;
-    let name = |figure: &str| {
-        format!(
-            "N = {nodes}, {}: fenced {figure}",
-            if has_competitor {
-                "one competitor"
-            } else {
-                "alone"
-            }
-        )
+    let against = if has_competitor {
+        "one competitor"
+    } else {
+        "alone"
     };
-    let row = |figure: &str, get: fn(&Samples) -> f64| {
-        Row::ratio(name(figure), "µs", fenced, ("plain", plain), get)
-    };
+    let title = format!("N = {nodes}, {against}: fenced ");
+    let rows = Rows::new(title, fenced, ("plain", plain));
     vec![
-        row("pair p50", |round| round.pair.quantile(0.5)),
-        row("pair p99", |round| round.pair.quantile(0.99)),
-        row("lock p50", |round| round.lock.quantile(0.5)),
-        row("unlock p50", |round| round.unlock.quantile(0.5)),
+        rows.row("pair p50", "µs", Samples::pair_p50),
+        rows.row("pair p99", "µs", Samples::pair_p99),
+        rows.row("lock p50", "µs", Samples::lock_p50),
+        rows.row("unlock p50", "µs", Samples::unlock_p50),
     ]
 }

@@ -33,12 +33,16 @@ pub(crate) struct Floor {
     release: Vec<u8>,
 }
 
-struct Node {
-    stream: TcpStream,
-    buffer: [u8; 1024],
-    answers: Answers,
+/// The connection to a node.
+pub(crate) struct Node {
+    pub(crate) stream: TcpStream,
+    buffer: [u8; 4096],
+    pub(crate) answers: Answers,
     sent: u64,
-    asked: bool,
+    /// Requests that were sent before those of the last turn.
+    pub(crate) sent_before: u64,
+    /// Whether it was asked in the last turn, and is connected.
+    pub(crate) asked: bool,
     closed: bool,
 }
 
@@ -64,16 +68,8 @@ impl Floor {
     }
 
     fn with(addresses: &[SocketAddr], take: Vec<u8>, release: Vec<u8>) -> Floor {
-        let node = |stream| Node {
-            stream,
-            buffer: [0; 1024],
-            answers: Answers::default(),
-            sent: 0,
-            asked: false,
-            closed: false,
-        };
         Floor {
-            nodes: connect(addresses).into_iter().map(node).collect(),
+            nodes: Node::connect(addresses),
             take,
             release,
         }
@@ -94,7 +90,9 @@ impl Floor {
     /// Takes back what a lost attempt may have got, and waits for nothing.
     pub(crate) fn undo(&mut self) {
         let Floor { nodes, release, .. } = self;
-        nodes.iter_mut().for_each(|node| node.send(release));
+        nodes
+            .iter_mut()
+            .for_each(|node| node.send(release, 1, FAR_BEHIND));
     }
 
     /// Takes and releases the lock.
@@ -121,7 +119,7 @@ impl Floor {
 fn ask(nodes: &mut [Node], request: &[u8]) -> bool {
     let quorum = nodes.len() / 2 + 1;
     for node in nodes.iter_mut() {
-        node.send(request);
+        node.send(request, 1, FAR_BEHIND);
     }
     loop {
         let granted = nodes
@@ -147,7 +145,7 @@ fn receive(nodes: &mut [Node]) -> bool {
         return false;
     };
     for (node, _) in nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
-        node.receive();
+        node.receive(Answers::feed);
     }
     true
 }
@@ -182,20 +180,36 @@ pub(crate) fn ready<N>(
 }
 
 impl Node {
-    fn send(&mut self, request: &[u8]) {
-        self.asked = !self.closed && self.sent - self.answers.count < FAR_BEHIND;
+    pub(crate) fn connect(addresses: &[SocketAddr]) -> Vec<Node> {
+        let node = |stream| Node {
+            stream,
+            buffer: [0; 4096],
+            answers: Answers::default(),
+            sent: 0,
+            sent_before: 0,
+            asked: false,
+            closed: false,
+        };
+        connect(addresses).into_iter().map(node).collect()
+    }
+
+    /// Sends so many requests, unless the node is so far behind.
+    pub(crate) fn send(&mut self, bytes: &[u8], requests: u64, far_behind: u64) {
+        self.asked = !self.closed && self.sent - self.answers.count < far_behind;
         if self.asked {
-            match self.stream.write(request) {
-                Ok(size) if size == request.len() => self.sent += 1,
+            self.sent_before = self.sent;
+            match self.stream.write(bytes) {
+                Ok(size) if size == bytes.len() => self.sent += requests,
                 _ => self.close(),
             }
         }
     }
 
-    fn receive(&mut self) {
+    /// Receives what is there, and feeds the answers with it.
+    pub(crate) fn receive(&mut self, feed: impl FnOnce(&mut Answers, &[u8])) {
         match self.stream.read(&mut self.buffer) {
             Ok(0) => self.close(),
-            Ok(size) => self.answers.feed(&self.buffer[..size]),
+            Ok(size) => feed(&mut self.answers, &self.buffer[..size]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => self.close(),
         }
@@ -206,8 +220,8 @@ impl Node {
         self.asked = false;
     }
 
-    fn is_waiting(&self) -> bool {
-        self.answers.count < self.sent
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.closed && self.answers.count < self.sent
     }
 }
 

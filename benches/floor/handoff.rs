@@ -8,9 +8,8 @@ use crate::comparison::{Spread, Times, take_turns};
 use crate::floor::Floor;
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::{Row, Rows};
 use crate::workers::{Work, together};
-use quorumlock::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,21 +64,8 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
     let client = library::client(&addresses);
-    let thread = |number: usize| Thread {
-        lock: library::mutex(&client, "handoff/library"),
-        waits: Times::default(),
-        random: number as u64,
-    };
-    let mut library: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
-    let thread = |number: usize| {
-        let lock = Floor::connect(&addresses, "handoff/floor", number as u8);
-        Thread {
-            lock,
-            waits: Times::default(),
-            random: number as u64,
-        }
-    };
-    let mut floors: Vec<Thread<Floor>> = (1..=THREADS).map(thread).collect();
+    let mut library = threads(|_| library::mutex(&client, "handoff/library"));
+    let mut floors = threads(|number| Floor::connect(&addresses, "handoff/floor", number as u8));
 
     let time = Duration::from_millis(setting.choose(500, 200));
     let release = |floor: &mut Floor, ()| {
@@ -108,61 +94,53 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn rows(library: &[Round], floor: &[Round]) -> Vec<Row> {
-    let against = ("retry loop", floor);
-    let wait = |figure: &'static str, part: f64| {
-        Row::ratio(
-            format!("8 threads, 1 resource: {figure}"),
-            "ms",
-            library,
-            against,
-            move |round| round.waits.quantile(part) / 1000.0,
-        )
+    let title = "8 threads, 1 resource: ";
+    let rows = Rows::new(title, library, ("retry loop", floor));
+    let wait = |figure: &str, part: f64| {
+        rows.row(figure, "ms", move |round| {
+            round.waits.quantile(part) / 1000.0
+        })
     };
     let longest =
         |rounds: &[Round]| Spread::over(rounds, |round| round.waits.quantile(1.0) / 1000.0).most;
-    let name = |figure: &str| format!("8 threads, 1 resource: {figure}");
     vec![
-        Row::ratio(name("acquisitions/s"), "", library, against, |round| {
-            round.work.rate()
-        })
-        .goal(Goal::RatioAtLeast(1.01)),
+        rows.row("acquisitions/s", "", |round| round.work.rate())
+            .ratio_at_least(1.01),
         wait("wait p50", 0.5),
         wait("wait p99", 0.99),
-        wait("longest wait of a round", 1.0).goal(Goal::ValueAtMost(20.0)),
-        Row::value(name("longest wait of all rounds"), "ms", longest(library))
-            .against("retry loop", longest(floor)),
-        Row::ratio(
-            name("least share of a thread, of the mean"),
-            "",
-            library,
-            against,
-            |round| round.shares().least,
+        wait("longest wait of a round", 1.0).value_at_most(20.0),
+        Row::value(
+            format!("{title}longest wait of all rounds"),
+            "ms",
+            longest(library),
         )
-        .goal(Goal::ValueAtLeast(0.9)),
-        Row::ratio(
-            name("greatest share of a thread, of the mean"),
-            "",
-            library,
-            against,
-            |round| round.shares().most,
-        ),
-        Row::ratio(
-            name("commands run an acquisition"),
-            "",
-            library,
-            against,
-            |round| round.commands.0 / round.work.done,
-        )
-        .goal(Goal::ValueAtMost(26.0))
+        .against("retry loop", longest(floor)),
+        rows.row("least share of a thread, of the mean", "", |round| {
+            round.shares().least
+        })
+        .value_at_least(0.9),
+        rows.row("greatest share of a thread, of the mean", "", |round| {
+            round.shares().most
+        }),
+        rows.row("commands run an acquisition", "", |round| {
+            round.commands.0 / round.work.done
+        })
+        .value_at_most(26.0)
         .note("those of scripts included"),
-        Row::ratio(
-            name("commands sent an acquisition"),
-            "",
-            library,
-            against,
-            |round| round.commands.1 / round.work.done,
-        ),
+        rows.row("commands sent an acquisition", "", |round| {
+            round.commands.1 / round.work.done
+        }),
     ]
+}
+
+fn threads<L>(lock: impl Fn(usize) -> L) -> Vec<Thread<L>> {
+    (1..=THREADS)
+        .map(|number| Thread {
+            lock: lock(number),
+            waits: Times::default(),
+            random: number as u64,
+        })
+        .collect()
 }
 
 fn round<L: Send>(

@@ -9,7 +9,8 @@ use crate::comparison::{Plan, Samples, interleave, repeat, timed};
 use crate::floor::Floor;
 use crate::library;
 use crate::servers::{DISTURBANCES, Disturbance, Servers};
-use crate::table::{Goal, Row};
+use crate::table::{Row, Rows};
+use std::time::Duration;
 
 const NODES: usize = 5;
 
@@ -59,8 +60,8 @@ fn first_lock(setting: &Setting, plan: Plan) -> Row {
         ],
     );
     let name = "one of 5 hung: first lock of a client, p50".to_owned();
-    let row = Row::ratio(name, "µs", library, ("floor", floor), lock_p50);
-    row.goal(Goal::RatioAtMost(2.0))
+    let row = Row::ratio(name, "µs", library, ("floor", floor), Samples::lock_p50);
+    row.ratio_at_most(2.0)
 }
 
 fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
@@ -69,7 +70,8 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
     let mutex = library::mutex(&client, "latency/library");
     let mut floor = Floor::connect(&addresses, "latency/floor", 1);
     let mut again = Floor::connect(&addresses, "latency/again", 2);
-    let sleeping = library::mutex(&library::sleeping_client(&addresses), "latency/sleeping");
+    let sleeping = library::builder(&addresses).spin(Duration::ZERO);
+    let sleeping = library::mutex(&sleeping.build().expect("a client"), "latency/sleeping");
     let mut number = 0_u64;
     let mut fresh = || {
         number += 1;
@@ -86,53 +88,40 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
         ],
     );
 
-    let against = ("floor", &floor[..]);
-    let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
-    let mut rows = vec![
-        Row::ratio(name("pair p50"), "µs", library, against, pair_p50)
-            .goal(Goal::RatioAtMost(1.05)),
-        Row::ratio(name("pair p99"), "µs", library, against, pair_p99).goal(Goal::RatioAtMost(1.2)),
-        Row::ratio(name("lock p50"), "µs", library, against, lock_p50),
-        Row::ratio(name("unlock p50"), "µs", library, against, unlock_p50),
-        Row::ratio(
-            name("a fresh Mutex and name each time, pair p50"),
-            "µs",
-            fresh,
-            against,
-            pair_p50,
-        )
-        .goal(Goal::RatioAtMost(1.05)),
-        Row::ratio(
-            name("without busy poll, pair p50"),
-            "µs",
-            sleeping,
-            against,
-            pair_p50,
-        ),
+    let title = format!("N = {nodes}, healthy: ");
+    let rows = Rows::new(title, library, ("floor", floor));
+    let fresh = rows.about(fresh);
+    let sleeping = rows.about(sleeping);
+    let mut all = vec![
+        rows.row("pair p50", "µs", Samples::pair_p50)
+            .ratio_at_most(1.05),
+        rows.row("pair p99", "µs", Samples::pair_p99)
+            .ratio_at_most(1.2),
+        rows.row("lock p50", "µs", Samples::lock_p50),
+        rows.row("unlock p50", "µs", Samples::unlock_p50),
+        fresh
+            .row(
+                "a fresh Mutex and name each time, pair p50",
+                "µs",
+                Samples::pair_p50,
+            )
+            .ratio_at_most(1.05),
+        sleeping.row("without busy poll, pair p50", "µs", Samples::pair_p50),
     ];
     if nodes == NODES {
-        rows.push(
-            Row::ratio(
-                name("the floor again, pair p50"),
-                "µs",
-                again,
-                against,
-                pair_p50,
-            )
-            .note("noise"),
+        let again = rows.about(again);
+        all.push(
+            again
+                .row("the floor again, pair p50", "µs", Samples::pair_p50)
+                .note("noise"),
         );
-        rows.push(
-            Row::ratio(
-                name("the floor again, pair p99"),
-                "µs",
-                again,
-                against,
-                pair_p99,
-            )
-            .note("noise"),
+        all.push(
+            again
+                .row("the floor again, pair p99", "µs", Samples::pair_p99)
+                .note("noise"),
         );
     }
-    rows
+    all
 }
 
 fn disturbed(
@@ -163,33 +152,18 @@ fn disturbed(
         ],
     );
 
-    let name = |figure: &str| format!("{name}: {figure}");
-    let row = |figure: &str, get: fn(&Samples) -> f64, bound: f64| {
-        Row::ratio(name(figure), "µs", library, ("healthy", undisturbed), get)
-            .goal(Goal::RatioAtMost(bound))
-    };
+    let rows = Rows::new(format!("{name}: "), library, ("healthy", undisturbed));
+    let to_floor = rows.against("floor", floor);
     vec![
-        row("lock p50", lock_p50, 1.1),
-        row("lock p99", |round| round.lock.quantile(0.99), 1.5),
-        row("unlock p50", unlock_p50, 1.1),
-        row("unlock p99", |round| round.unlock.quantile(0.99), 1.5),
-        Row::ratio(name("pair p50"), "µs", library, ("floor", floor), pair_p50),
-        Row::ratio(name("pair p99"), "µs", library, ("floor", floor), pair_p99),
+        rows.row("lock p50", "µs", Samples::lock_p50)
+            .ratio_at_most(1.1),
+        rows.row("lock p99", "µs", Samples::lock_p99)
+            .ratio_at_most(1.5),
+        rows.row("unlock p50", "µs", Samples::unlock_p50)
+            .ratio_at_most(1.1),
+        rows.row("unlock p99", "µs", Samples::unlock_p99)
+            .ratio_at_most(1.5),
+        to_floor.row("pair p50", "µs", Samples::pair_p50),
+        to_floor.row("pair p99", "µs", Samples::pair_p99),
     ]
-}
-
-fn pair_p50(round: &Samples) -> f64 {
-    round.pair.quantile(0.5)
-}
-
-fn pair_p99(round: &Samples) -> f64 {
-    round.pair.quantile(0.99)
-}
-
-fn lock_p50(round: &Samples) -> f64 {
-    round.lock.quantile(0.5)
-}
-
-fn unlock_p50(round: &Samples) -> f64 {
-    round.unlock.quantile(0.5)
 }

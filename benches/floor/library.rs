@@ -1,34 +1,37 @@
 //! The library as a contender: as a user has it, with its default settings.
 
-use crate::comparison::{Pair, timed};
+use crate::ALLOCATOR;
+use crate::comparison::{Pair, Spread, repeat, timed};
 use quorumlock::kind::Kind;
-use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock, Result};
+use quorumlock::{Builder, ErrorKind, Mutex, MutexGuard, Redlock, Result};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 static FAILURES: AtomicU64 = AtomicU64::new(0);
 
 /// A client of these nodes.
 pub(crate) fn client(nodes: &[SocketAddr]) -> Redlock {
-    let urls = nodes.iter().map(|node| format!("redis://{node}"));
-    Redlock::builder().nodes(urls).build().expect("a client")
+    builder(nodes).build().expect("a client")
 }
 
-/// A client of these nodes whose threads always sleep until replies come.
-pub(crate) fn sleeping_client(nodes: &[SocketAddr]) -> Redlock {
-    let urls = nodes.iter().map(|node| format!("redis://{node}"));
-    Redlock::builder()
-        .nodes(urls)
-        .spin(Duration::ZERO)
-        .build()
-        .expect("a client")
+/// A client of these nodes that is to have settings.
+pub(crate) fn builder(nodes: &[SocketAddr]) -> Builder {
+    Redlock::builder().nodes(nodes.iter().map(|node| format!("redis://{node}")))
 }
 
 /// A lock of the client. It lasts as long as a client permits by default, so that nothing here ends
 /// it by time.
 pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
     client.mutex(resource).ttl(Duration::from_secs(60))
+}
+
+/// Takes this many locks of the client.
+pub(crate) fn hold(client: &Redlock, number: usize, prefix: &str) -> Vec<Option<MutexGuard>> {
+    (0..number)
+        .map(|index| lock(&mutex(client, &format!("{prefix}/{index}"))))
+        .collect()
 }
 
 /// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any
@@ -66,6 +69,30 @@ pub(crate) fn dropped_pair(mutex: &Mutex) -> Pair {
 }
 
 /// How often a quorum did not answer in time.
+/// Starts a thread that waits for a lock. Its stack is small, as there are many of them.
+pub(crate) fn spawn_waiting<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    wait: impl FnOnce() + Send + 'scope,
+) {
+    thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn_scoped(scope, wait)
+        .expect("a thread");
+}
+
+/// How many allocations of heap memory one operation makes.
+pub(crate) fn allocations<R>(operations: usize, mut operation: impl FnMut() -> R) -> f64 {
+    let mut count = || {
+        let before = ALLOCATOR.stats();
+        repeat(operations, &mut operation);
+        let made = ALLOCATOR.stats() - before;
+        (made.allocations + made.reallocations) as f64 / operations as f64
+    };
+    // In several runs: buffers grow to their size at first, and an operation that fails on a busy
+    // machine reports why.
+    Spread::of((0..9).map(|_| count())).median
+}
+
 pub(crate) fn failures() -> u64 {
     FAILURES.load(Ordering::Relaxed)
 }

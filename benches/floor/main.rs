@@ -76,6 +76,7 @@ use machine::Cores;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::process::ExitCode;
+use std::time::Duration;
 use table::Row;
 
 #[global_allocator]
@@ -115,18 +116,31 @@ struct Setting {
 impl Setting {
     /// How much is measured of one thread, unless a section needs more.
     fn plan(&self) -> Plan {
-        self.choose(
-            Plan {
-                rounds: 9,
-                turns: 12,
-                operations: 50,
-            },
-            Plan {
-                rounds: 2,
-                turns: 2,
-                operations: 25,
-            },
-        )
+        self.unless_quick(Plan {
+            rounds: 9,
+            turns: 12,
+            operations: 50,
+        })
+    }
+
+    /// This plan, or one that shows that the section runs.
+    fn unless_quick(&self, plan: Plan) -> Plan {
+        let quick = Plan {
+            rounds: 2,
+            turns: 2,
+            operations: 25,
+        };
+        self.choose(plan, quick)
+    }
+
+    /// Rounds, and turns in each.
+    fn turns(&self) -> (usize, usize) {
+        self.choose((5, 1), (2, 1))
+    }
+
+    /// How long a turn of threads is that repeat pairs.
+    fn turn_time(&self) -> Duration {
+        Duration::from_millis(self.choose(300, 50))
     }
 
     /// As many as a figure needs, or as few as show that the section runs.

@@ -1,11 +1,11 @@
 //! Observed: what counters cost a pair, and what it takes to write them as text.
 
-use crate::comparison::{Plan, Samples, Spread, interleave, repeat};
+use crate::Setting;
+use crate::comparison::{Plan, Samples, Spread, interleave_all};
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
-use crate::{ALLOCATOR, Setting};
-use quorumlock::{Counters, Mutex, Redlock};
+use crate::table::{Row, Rows};
+use quorumlock::{Counters, Redlock};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -16,18 +16,10 @@ const CLASSES: usize = 256;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let plan = setting.choose(
-        Plan {
-            rounds: 15,
-            turns: 12,
-            operations: 50,
-        },
-        Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        },
-    );
+    let plan = setting.unless_quick(Plan {
+        rounds: 15,
+        ..setting.plan()
+    });
     let mut rows = pairs(&addresses, plan);
     rows.push(allocations(&addresses, setting.choose(2000, 100)));
     rows.push(scrape(&addresses, setting.choose(200, 10)));
@@ -35,63 +27,38 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn counted(addresses: &[SocketAddr], counters: &Counters) -> Redlock {
-    let urls = addresses.iter().map(|node| format!("redis://{node}"));
-    Redlock::builder()
-        .nodes(urls)
+    library::builder(addresses)
         .counters(counters)
         .build()
         .expect("a client")
 }
 
 fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
-    let counters = Counters::by_prefix('/');
-    let plain = library::client(addresses);
-    let counted = counted(addresses, &counters);
-    let again = library::client(addresses);
     let mutexes = [
-        (&plain, "plain/1"),
-        (&counted, "counted/1"),
-        (&again, "again/1"),
-    ];
-    let [plain, counted, again]: [Mutex; 3] =
-        mutexes.map(|(client, name)| library::mutex(client, name));
-    let [plain, counted, again] = &interleave(
-        plan,
-        &mut [
-            &mut || library::pair(&plain),
-            &mut || library::pair(&counted),
-            &mut || library::pair(&again),
-        ],
-    );
-    let against = ("without", &plain[..]);
-    let p50 = |round: &Samples| round.pair.quantile(0.5);
+        (library::client(addresses), "plain/1"),
+        (counted(addresses, &Counters::by_prefix('/')), "counted/1"),
+        (library::client(addresses), "again/1"),
+    ]
+    .map(|(client, name)| library::mutex(&client, name));
+    let rounds = interleave_all(plan, mutexes.len(), |index| library::pair(&mutexes[index]));
+    let [plain, counted, again] = &rounds[..] else {
+        unreachable!("there is one for each mutex")
+    };
+    let rows = Rows::new("", counted, ("without", plain));
     vec![
-        Row::ratio("with counters: pair p50", "µs", counted, against, p50)
-            .goal(Goal::RatioAtMost(1.02)),
-        Row::ratio(
-            "without counters again: pair p50",
-            "µs",
-            again,
-            against,
-            p50,
-        )
-        .note("noise"),
+        rows.row("with counters: pair p50", "µs", Samples::pair_p50)
+            .ratio_at_most(1.02),
+        rows.about(again)
+            .row("without counters again: pair p50", "µs", Samples::pair_p50)
+            .note("noise"),
     ]
 }
 
 fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
-    let counters = Counters::by_prefix('/');
-    let client = counted(addresses, &counters);
+    let client = counted(addresses, &Counters::by_prefix('/'));
     let mutex = library::mutex(&client, "allocations/1");
-    let count = || {
-        let before = ALLOCATOR.stats();
-        repeat(pairs, || library::pair(&mutex));
-        let made = ALLOCATOR.stats() - before;
-        (made.allocations + made.reallocations) as f64 / pairs as f64
-    };
-    let runs = Spread::of((0..9).map(|_| count()));
-    Row::value("with counters: heap allocations a pair", "", runs.median)
-        .goal(Goal::ValueAtMost(0.0))
+    let made = library::allocations(pairs, || library::pair(&mutex));
+    Row::value("with counters: heap allocations a pair", "", made).value_at_most(0.0)
 }
 
 /// Every class has calls that took the lock and calls that found it held.
@@ -115,6 +82,6 @@ fn scrape(addresses: &[SocketAddr], times: usize) -> Row {
     let text = counters.prometheus_text();
     let lines = text.lines().count();
     Row::value(format!("a text of {CLASSES} classes"), "ms", runs.median)
-        .goal(Goal::ValueAtMost(5.0))
+        .value_at_most(5.0)
         .note(format!("{lines} lines, {} KiB", text.len() / 1024))
 }

@@ -5,12 +5,11 @@
 //! threads each, as programs that crowd a semaphore are.
 
 use crate::Setting;
-use crate::comparison::take_turns;
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
-use crate::workers::{Work, pairs, workers};
-use quorumlock::{Redlock, Semaphore};
+use crate::table::Row;
+use crate::workers::{Work, contest, lockers, workers};
+use quorumlock::Redlock;
 use std::time::Duration;
 
 const NODES: usize = 5;
@@ -29,39 +28,24 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn share(
     setting: &Setting,
     servers: &Servers,
-    (permits, clients, threads): (usize, usize, usize),
+    (permits, count, threads): (usize, usize, usize),
 ) -> Row {
     let addresses = servers.addresses(NODES);
+    let alone = lockers(permits, &library::client(&addresses), "permits/own");
+    let clients: Vec<Redlock> = (0..count).map(|_| library::client(&addresses)).collect();
+    let sharing = workers(count * threads, |thread| {
+        let semaphore = clients[thread / threads]
+            .semaphore(format!("permits/{permits}-{count}-{threads}"), permits)
+            .ttl(Duration::from_secs(60));
+        move || library::pair(&semaphore)
+    });
     let time = Duration::from_millis(setting.choose(500, 50));
-    let own = library::client(&addresses);
-    let mut alone = workers(permits, |thread| {
-        library::mutex(&own, &format!("permits/own/{thread}"))
-    });
-    let shared: Vec<Redlock> = (0..clients).map(|_| library::client(&addresses)).collect();
-    let semaphore = |client: &Redlock| {
-        client
-            .semaphore(format!("permits/{permits}-{clients}-{threads}"), permits)
-            .ttl(Duration::from_secs(60))
-    };
-    let mut sharing = workers(clients * threads, |thread| {
-        semaphore(&shared[thread / threads])
-    });
-    let [alone, sharing] = &take_turns(
-        setting.choose((5, 1), (2, 1)),
-        &mut [
-            &mut || pairs(&mut alone, time, |mutex| library::pair(mutex)),
-            &mut || {
-                pairs(&mut sharing, time, |semaphore: &mut Semaphore| {
-                    library::pair(semaphore)
-                })
-            },
-        ],
-    );
-    let of = if clients == 1 {
+    let [alone, sharing] = &contest(setting.turns(), time, [alone, sharing]);
+    let of = if count == 1 {
         "one client".to_owned()
     } else {
-        format!("each of {clients} clients")
+        format!("each of {count} clients")
     };
     let name = format!("{threads} threads of {of} share {permits} permits: pairs/s");
-    Row::ratio(name, "", sharing, ("a lock each", alone), Work::rate).goal(Goal::RatioAtLeast(0.8))
+    Row::ratio(name, "", sharing, ("a lock each", alone), Work::rate).ratio_at_least(0.8)
 }

@@ -6,13 +6,14 @@
 //! `n` turns of that run.
 
 use crate::Setting;
-use crate::comparison::{Spread, take_turns};
+use crate::comparison::{Spread, each_of, in_turns};
 use crate::competition::{Disturbance, Length, Outcome, Workload, commands_each, run};
 use crate::competitor::{Means, PERMITS};
 use crate::contention;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::Row;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
@@ -32,31 +33,20 @@ const SETTLED: Duration = Duration::from_secs(1);
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
-    // For the programs that poll.
+    let all = MANY.map(|(programs, _)| programs);
     let mut rows = Vec::new();
-    for (means, most) in [
-        (Means::WakeUps, setting.choose(500, 8)),
-        (Means::Fair, setting.choose(500, 8)),
-        (Means::Fenced, setting.choose(50, 8)),
-        (Means::Set, setting.choose(50, 8)),
+    for (means, nodes, programs, most) in [
+        (Means::WakeUps, NODES, &all[..], 500),
+        (Means::Fair, NODES, &all, 500),
+        (Means::Fenced, NODES, &all, 50),
+        (Means::Set, NODES, &all, 50),
+        (Means::WakeUps, 5, &[SOME], SOME),
     ] {
-        rows.extend(many(
-            setting,
-            &servers,
-            means,
-            NODES,
-            &MANY.map(|(programs, _)| programs),
-            most,
-        ));
+        let most = setting.choose(most, 8);
+        for &programs in programs.iter().filter(|&&programs| programs <= most) {
+            rows.extend(many(setting, &servers, means, nodes, programs));
+        }
     }
-    rows.extend(many(
-        setting,
-        &servers,
-        Means::WakeUps,
-        5,
-        &[SOME],
-        setting.choose(SOME, 8),
-    ));
     rows.push(two(setting, &servers));
     rows.extend(readers_and_writers(setting, &servers));
     rows.push(permits(setting, &servers));
@@ -73,85 +63,77 @@ fn workload(groups: &[(Means, usize)], time: Duration) -> Workload<'_> {
     Workload::new(groups, Length::Time(time))
 }
 
+/// Lets workloads take turns.
+fn outcomes<const N: usize>(
+    setting: &Setting,
+    addresses: &[SocketAddr],
+    workloads: [Workload<'_>; N],
+) -> [Vec<Outcome>; N] {
+    let turns = setting.choose((3, 1), (1, 1));
+    each_of(in_turns(turns, N, |index| run(addresses, workloads[index])))
+}
+
 /// Many programs, and the same with 2.
 fn many(
     setting: &Setting,
     servers: &Servers,
     means: Means,
     nodes: usize,
-    programs: &[usize],
-    most: usize,
+    programs: usize,
 ) -> Vec<Row> {
     let addresses = servers.addresses(nodes);
-    let mut rows = Vec::new();
-    for &programs in programs.iter().filter(|&&programs| programs <= most) {
-        // Long enough for several turns of each.
-        let time = Duration::from_millis(setting.choose(2000.max(programs as u64 * 20), 200));
-        let of = |programs| run(&addresses, workload(&[(means, programs)], time));
-        let [many, two] = &take_turns(
-            setting.choose((3, 1), (1, 1)),
-            &mut [&mut || of(programs), &mut || of(2)],
-        );
-        let name =
-            |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
-        let keys = if means == Means::Set { 2.0 } else { 1.0 };
-        let commands =
-            commands_each(servers, &addresses, workload(&[(means, programs)], time)) / keys;
-        rows.push(
-            Row::ratio(
-                name("acquisitions/s"),
-                "",
-                many,
-                ("2 programs", two),
-                Outcome::rate,
-            )
-            .goal(Goal::RatioAtLeast(0.9)),
-        );
-        let longest = Row::value(
-            name("longest wait, to programs × turn"),
+    // Long enough for several turns of each.
+    let time = Duration::from_millis(setting.choose(2000.max(programs as u64 * 20), 200));
+    let groups = [(means, programs)];
+    let crowd = workload(&groups, time);
+    let [many, two] = &outcomes(setting, &addresses, [crowd, workload(&[(means, 2)], time)]);
+    let name = |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
+    let keys = if means == Means::Set { 2.0 } else { 1.0 };
+    let commands = commands_each(servers, &addresses, crowd) / keys;
+    let bound = MANY
+        .iter()
+        .find(|(known, _)| *known == programs)
+        .map_or(1.6, |(_, bound)| *bound);
+    let value = |what: &str, value| Row::value(name(what), "", value);
+    vec![
+        Row::ratio(
+            name("acquisitions/s"),
             "",
-            longest(many, programs),
-        );
-        let bound = MANY
-            .iter()
-            .find(|(known, _)| *known == programs)
-            .map_or(1.6, |(_, bound)| *bound);
-        rows.push(longest.goal(Goal::ValueAtMost(bound)));
-        rows.push(
-            Row::value(
-                name("commands of an acquisition for a key at a node"),
-                "",
-                commands,
-            )
-            .goal(Goal::ValueAtMost(3.5)),
-        );
-        rows.push(left(servers, name("queues left")));
-    }
-    rows
+            many,
+            ("2 programs", two),
+            Outcome::rate,
+        )
+        .ratio_at_least(0.9),
+        value("longest wait, to programs × turn", longest(many, programs)).value_at_most(bound),
+        value("commands of an acquisition for a key at a node", commands).value_at_most(3.5),
+        left(servers, name("queues left")),
+    ]
 }
 
 /// The longest wait of each round, to a turn of every program.
 fn longest(rounds: &[Outcome], programs: usize) -> f64 {
     let of =
-        |outcome: &Outcome| outcome.waits().quantile(1.0) / 1e6 * outcome.rate() / programs as f64;
+        |outcome: &Outcome| outcome.longest_wait_millis() / 1e3 * outcome.rate() / programs as f64;
     Spread::over(rounds, of).median
 }
 
 fn left(servers: &Servers, name: String) -> Row {
     thread::sleep(SETTLED);
-    Row::value(name, "", servers.queues()).goal(Goal::ValueAtMost(0.0))
+    let queues: usize = servers.queues().iter().sum();
+    Row::value(name, "", queues as f64).value_at_most(0.0)
 }
 
 /// A hand-off between two, as a ratio to a lock that no other program wants.
 fn two(setting: &Setting, servers: &Servers) -> Row {
     let addresses = servers.addresses(5);
     let time = Duration::from_millis(setting.choose(1000, 200));
-    let hand_over = || run(&addresses, workload(&[(Means::WakeUps, 2)], time));
-    let done = take_turns(setting.choose((5, 1), (1, 1)), &mut [&mut || hand_over()]);
-    let gap = Spread::over(&done[0], |outcome| outcome.gaps().quantile(0.5)).median;
+    let done = in_turns(setting.choose((5, 1), (1, 1)), 1, |_| {
+        run(&addresses, workload(&[(Means::WakeUps, 2)], time))
+    });
+    let gap = Spread::over(&done[0], Outcome::gap_p50).median;
     Row::value("2 programs: gap p50, of an uncontended lock", "µs", gap)
         .against("uncontended", contention::uncontended(setting, &addresses))
-        .goal(Goal::RatioAtMost(5.7))
+        .ratio_at_most(5.7)
 }
 
 /// Three programs that read and three that write, without a pause.
@@ -159,73 +141,43 @@ fn readers_and_writers(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let groups = [(Means::Read, 3), (Means::Write, 3)];
     let time = Duration::from_millis(setting.choose(3000, 200));
     let addresses = servers.addresses(NODES);
-    let done = take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, workload(&groups, time))],
-    );
-    let share = |side: std::ops::Range<usize>| {
-        let of = |outcome: &Outcome| {
-            outcome.of(side.clone()).turns.len() as f64 / outcome.turns.len() as f64
-        };
-        Spread::over(&done[0], of).median * 100.0
+    let [done] = outcomes(setting, &addresses, [workload(&groups, time)]);
+    let share = |side: Range<usize>| {
+        let of = |outcome: &Outcome| outcome.of(side.clone()).count() / outcome.count();
+        Spread::over(&done, of).median * 100.0
     };
     [("readers", 0..3), ("writers", 3..6)]
         .map(|(name, side)| {
-            Row::value(
-                format!("3 readers and 3 writers: turns of the {name}"),
-                "%",
-                share(side),
-            )
-            .goal(Goal::ValueAtLeast(30.0))
+            let name = format!("3 readers and 3 writers: turns of the {name}");
+            Row::value(name, "%", share(side)).value_at_least(30.0)
         })
         .into()
 }
 
 /// Programs that share permits, and as many with a lock each as there are permits.
 fn permits(setting: &Setting, servers: &Servers) -> Row {
-    let addresses = servers.addresses(NODES);
     let time = Duration::from_millis(setting.choose(2000, 200));
-    let of = |groups: &[(Means, usize)]| run(&addresses, workload(groups, time));
-    let [shared, own] = &take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || of(&[(Means::Permit, 8)]), &mut || {
-            of(&[(Means::Own, PERMITS)])
-        }],
-    );
-    Row::ratio(
-        format!("8 programs, {PERMITS} permits: acquisitions/s"),
-        "",
-        shared,
-        ("a lock each", own),
-        Outcome::rate,
-    )
-    .goal(Goal::RatioAtLeast(0.85))
+    let sharing = [(Means::Permit, 8)];
+    let alone = [(Means::Own, PERMITS)];
+    let workloads = [workload(&sharing, time), workload(&alone, time)];
+    let [shared, own] = &outcomes(setting, &servers.addresses(NODES), workloads);
+    let name = format!("8 programs, {PERMITS} permits: acquisitions/s");
+    Row::ratio(name, "", shared, ("a lock each", own), Outcome::rate).ratio_at_least(0.85)
 }
 
 /// One fair program beside four plain ones on one node: each has the same share.
 fn fair_beside_plain(setting: &Setting, servers: &Servers) -> Row {
     let groups = [(Means::Fair, 1), (Means::WakeUps, 4)];
     let time = Duration::from_millis(setting.choose(3000, 200));
-    let addresses = servers.addresses(1);
-    let done = take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, workload(&groups, time))],
-    );
-    let turns = |side: std::ops::Range<usize>| {
+    let [done] = outcomes(setting, &servers.addresses(1), [workload(&groups, time)]);
+    let turns = |side: Range<usize>| {
         let programs = side.len() as f64;
-        Spread::over(&done[0], |outcome| {
-            outcome.of(side.clone()).turns.len() as f64
-        })
-        .median
-            / programs
+        Spread::over(&done, |outcome| outcome.of(side.clone()).count()).median / programs
     };
-    Row::value(
-        "1 fair program beside 4 plain ones, N = 1: turns",
-        "",
-        turns(0..1),
-    )
-    .against("a plain one", turns(1..5))
-    .goal(Goal::RatioAtLeast(0.9))
+    let name = "1 fair program beside 4 plain ones, N = 1: turns";
+    Row::value(name, "", turns(0..1))
+        .against("a plain one", turns(1..5))
+        .ratio_at_least(0.9)
 }
 
 /// One in ten is killed each second, and may hold the lock then.
@@ -241,25 +193,20 @@ fn killed(setting: &Setting, servers: &Servers) -> Vec<Row> {
         disturbance: Disturbance::Killed(SOME as u32 / 10),
         ..undisturbed
     };
-    let [disturbed, undisturbed] = &take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, disturbed), &mut || {
-            run(&addresses, undisturbed)
-        }],
-    );
+    let [disturbed, undisturbed] = &outcomes(setting, &addresses, [disturbed, undisturbed]);
     let name = |what: &str| format!("{SOME} programs, one in ten killed each second: {what}");
-    let against = ("undisturbed", &undisturbed[..]);
-    let longest = Spread::over(disturbed, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
+    let undisturbed = ("undisturbed", &undisturbed[..]);
+    let longest = Spread::over(disturbed, Outcome::longest_wait_millis).median;
     vec![
         Row::ratio(
             name("acquisitions/s"),
             "",
             disturbed,
-            against,
+            undisturbed,
             Outcome::rate,
         )
-        .goal(Goal::RatioAtLeast(0.7)),
-        Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(400.0)),
+        .ratio_at_least(0.7),
+        Row::value(name("longest wait"), "ms", longest).value_at_most(400.0),
         left(servers, name("queues left")),
     ]
 }
@@ -274,17 +221,14 @@ fn stopped(setting: &Setting, servers: &Servers) -> Row {
         disturbance: Disturbance::Stopped(stop),
         ..workload(&groups, stop * 2)
     };
-    let done = take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, disturbed)],
-    );
-    let others = |outcome: &Outcome| outcome.of(0..groups[0].1 - 1).waits().quantile(1.0) / 1000.0;
+    let [done] = outcomes(setting, &addresses, [disturbed]);
+    let others = |outcome: &Outcome| outcome.of(0..groups[0].1 - 1).longest_wait_millis();
     Row::value(
         format!("one of {SOME} programs stopped for {stop:?}: longest wait of the others"),
         "ms",
-        Spread::over(&done[0], others).median,
+        Spread::over(&done, others).median,
     )
-    .goal(Goal::ValueAtMost(2000.0))
+    .value_at_most(2000.0)
 }
 
 /// Beside programs that poll every 10 ms, and neither publish nor subscribe.
@@ -295,21 +239,17 @@ fn beside_polling(setting: &Setting, servers: &Servers) -> Vec<Row> {
         held: HELD * 2,
         ..workload(&groups, time)
     };
-    let addresses = servers.addresses(5);
-    let done = take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || run(&addresses, beside)],
-    );
+    let [done] = outcomes(setting, &servers.addresses(5), [beside]);
     let name = |what: &str| format!("{EACH} programs beside {EACH} that poll: {what}");
-    let ours: Vec<Outcome> = done[0].iter().map(|outcome| outcome.of(0..EACH)).collect();
-    let share = Spread::over(&ours, |outcome| outcome.turns.len() as f64).median;
-    let all = Spread::over(&done[0], |outcome| outcome.turns.len() as f64).median;
-    let longest = Spread::over(&ours, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
+    let ours: Vec<Outcome> = done.iter().map(|outcome| outcome.of(0..EACH)).collect();
+    let share = Spread::over(&ours, Outcome::count).median;
+    let all = Spread::over(&done, Outcome::count).median;
+    let longest = Spread::over(&ours, Outcome::longest_wait_millis).median;
     vec![
         Row::value(name("acquisitions"), "", share)
             .against("an even share", all / 2.0)
-            .goal(Goal::RatioAtLeast(0.7)),
-        Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(2000.0)),
+            .ratio_at_least(0.7),
+        Row::value(name("longest wait"), "ms", longest).value_at_most(2000.0),
     ]
 }
 
@@ -320,21 +260,16 @@ fn with_io_threads(setting: &Setting, nodes: usize) -> Row {
         return Row::missing(what, "this server has no I/O threads");
     };
     let plain = Servers::start(setting, nodes);
+    let groups = [(Means::WakeUps, 4)];
     let time = Duration::from_millis(setting.choose(1000, 200));
-    let on = |servers: &Servers| {
-        let addresses: Vec<SocketAddr> = servers.addresses(nodes);
-        run(
-            &addresses,
-            Workload {
-                held: HELD * 2,
-                ..workload(&[(Means::WakeUps, 4)], time)
-            },
-        )
+    let load = Workload {
+        held: HELD * 2,
+        ..workload(&groups, time)
     };
-    let done = take_turns(
-        setting.choose((3, 1), (1, 1)),
-        &mut [&mut || on(&threaded), &mut || on(&plain)],
-    );
+    let servers = [threaded, plain];
+    let addresses = servers.each_ref().map(|servers| servers.addresses(nodes));
+    let turns = setting.choose((3, 1), (1, 1));
+    let done = in_turns(turns, 2, |index| run(&addresses[index], load));
     Row::ratio(
         what,
         "",
@@ -342,5 +277,5 @@ fn with_io_threads(setting: &Setting, nodes: usize) -> Row {
         ("no I/O threads", &done[1]),
         Outcome::rate,
     )
-    .goal(Goal::RatioAtLeast(0.9))
+    .ratio_at_least(0.9)
 }

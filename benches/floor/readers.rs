@@ -4,7 +4,7 @@
 use crate::Setting;
 use crate::library;
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::Row;
 use quorumlock::Redlock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +37,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
                 ("plain", &column(1)),
                 |rate| *rate,
             )
-            .goal(Goal::RatioAtLeast(3.0))
+            .ratio_at_least(3.0)
         })
         .into()
 }

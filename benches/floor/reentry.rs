@@ -5,8 +5,8 @@
 
 use crate::comparison::{Spread, repeat};
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
-use crate::{ALLOCATOR, Setting, library};
+use crate::table::Row;
+use crate::{Setting, library};
 use std::time::Instant;
 
 const NODES: usize = 3;
@@ -24,17 +24,10 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         begun.elapsed().as_nanos() as f64 / levels as f64
     };
     let times = Spread::of((0..setting.choose(15, 3)).map(|_| time()));
-    let before = ALLOCATOR.stats();
-    repeat(levels, reenter);
-    let made = ALLOCATOR.stats() - before;
+    let allocations = library::allocations(levels, reenter);
     drop(outer);
     vec![
-        Row::value("re-entry and its end", "ns", times.median).goal(Goal::ValueAtMost(150.0)),
-        Row::value(
-            "heap allocations a re-entry",
-            "",
-            made.allocations as f64 / levels as f64,
-        )
-        .goal(Goal::ValueAtMost(0.0)),
+        Row::value("re-entry and its end", "ns", times.median).value_at_most(150.0),
+        Row::value("heap allocations a re-entry", "", allocations).value_at_most(0.0),
     ]
 }

@@ -21,12 +21,11 @@ pub(crate) use with_tls::measure;
 #[cfg(feature = "embedded-tls")]
 mod with_tls {
     use super::{Row, Setting};
-    use crate::comparison::{Samples, Spread, interleave, repeat, take_turns};
+    use crate::comparison::{Samples, Spread, interleave};
+    use crate::library;
     use crate::server::Server;
     use crate::servers::Servers;
-    use crate::table::Goal;
-    use crate::workers::{Work, measured, pairs, workers};
-    use crate::{ALLOCATOR, library};
+    use crate::workers::{Work, contest, lockers, measured};
     use quorumlock::{Redlock, Tls};
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
     use std::fs;
@@ -149,56 +148,30 @@ mod with_tls {
                 library::pair(&secured)
             }],
         );
-        let p50 = |round: &Samples| round.pair.quantile(0.5);
-        let row = Row::ratio(
-            "TLS, 1 thread: pair p50",
-            "µs",
-            secured,
-            ("plain", plain),
-            p50,
-        );
-        vec![row.goal(Goal::RatioAtMost(1.45))]
+        let plain = ("plain", &plain[..]);
+        let what = "TLS, 1 thread: pair p50";
+        vec![Row::ratio(what, "µs", secured, plain, Samples::pair_p50).ratio_at_most(1.45)]
     }
 
     fn processor_time(setting: &Setting, clients: &[Redlock; 2]) -> Row {
-        let time = Duration::from_millis(setting.choose(300, 50));
-        let [mut plain, mut secured] = clients.each_ref().map(|client| {
-            workers(THREADS, |thread| {
-                library::mutex(client, &format!("secured/{thread}"))
-            })
-        });
-        let [plain, secured] = &take_turns(
-            setting.choose((7, 1), (2, 1)),
-            &mut [
-                &mut || pairs(&mut plain, time, |mutex| library::pair(mutex)),
-                &mut || pairs(&mut secured, time, |mutex| library::pair(mutex)),
-            ],
-        );
+        let contenders = clients
+            .each_ref()
+            .map(|client| lockers(THREADS, client, "secured"));
+        let turns = setting.choose((7, 1), (2, 1));
+        let [plain, secured] = &contest(turns, setting.turn_time(), contenders);
         let rate = Spread::ratio(secured, plain, Work::rate).median;
         let what = format!("TLS, {THREADS} threads: client CPU a pair");
-        let row = Row::ratio(
-            what,
-            "µs",
-            secured,
-            ("plain", plain),
-            Work::processor_micros,
-        );
-        row.goal(Goal::RatioAtMost(1.25))
+        let plain = ("plain", &plain[..]);
+        Row::ratio(what, "µs", secured, plain, Work::processor_micros)
+            .ratio_at_most(1.25)
             .note(format!("pairs/s {rate:.2}"))
     }
 
     fn allocations(setting: &Setting, client: &Redlock) -> Row {
-        let number = setting.choose(2000, 100);
         let mutex = library::mutex(client, "secured/allocations");
-        let count = || {
-            let before = ALLOCATOR.stats();
-            repeat(number, || library::pair(&mutex));
-            let made = ALLOCATOR.stats() - before;
-            (made.allocations + made.reallocations) as f64 / (number * NODES) as f64
-        };
-        let runs = Spread::of((0..9).map(|_| count()));
-        Row::value("TLS: heap allocations a pair and node", "", runs.median)
-            .goal(Goal::ValueAtMost(4.1))
+        let made = library::allocations(setting.choose(2000, 100), || library::pair(&mutex));
+        let what = "TLS: heap allocations a pair and node";
+        Row::value(what, "", made / NODES as f64).value_at_most(4.1)
     }
 
     /// Processor time of the client for a connection that is closed and made again, without what a
@@ -237,9 +210,7 @@ mod with_tls {
                 if is_full {
                     forget_sessions(servers);
                 }
-                servers[0]
-                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-                    .expect("a server");
+                close_connections(&servers[0]);
                 std::thread::sleep(WINDOW);
                 measured(connect).processor_micros()
             };
@@ -251,7 +222,7 @@ mod with_tls {
                 "µs",
                 time - plain,
             );
-            row.goal(Goal::ValueAtMost(most))
+            row.value_at_most(most)
                 .note(format!("and {plain:.0} of the connection"))
         };
         vec![row("full", full, 400.0), row("resumed", resumed, 250.0)]
@@ -268,6 +239,12 @@ mod with_tls {
         }
     }
 
+    fn close_connections(server: &Server) {
+        server
+            .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .expect("a server");
+    }
+
     /// How much longer the slowest pair of another thread takes while five nodes are connected to
     /// anew, in full.
     fn returning(setting: &Setting, certificates: &Certificates) -> Row {
@@ -277,11 +254,7 @@ mod with_tls {
         let mutex = library::mutex(&client, "secured/returning");
         let slowest = |returning: &[Server]| {
             forget_sessions(returning);
-            for server in returning {
-                server
-                    .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
-                    .expect("a server");
-            }
+            returning.iter().for_each(close_connections);
             let begun = Instant::now();
             let mut most = Duration::ZERO;
             while begun.elapsed() < WINDOW {
@@ -302,7 +275,7 @@ mod with_tls {
             "ms",
             grown,
         )
-        .goal(Goal::ValueAtMost(3.0))
+        .value_at_most(3.0)
         .note(format!(
             "slowest without {without:.1} ms; medians of {rounds} rounds"
         ))

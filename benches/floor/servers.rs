@@ -90,24 +90,29 @@ impl Servers {
     }
 
     /// How many queues are on all servers.
-    pub(crate) fn queues(&self) -> f64 {
+    pub(crate) fn queues(&self) -> Vec<usize> {
         let queues = |server: &Server| match server.command(&["KEYS", "quorumlock-queue:*"]) {
-            Ok(Answer::List(keys)) => keys.len() as f64,
+            Ok(Answer::List(keys)) => keys.len(),
             other => panic!("KEYS: {other:?}"),
         };
-        self.processes.iter().map(queues).sum()
+        self.processes.iter().map(queues).collect()
     }
 
     /// The processor time of all servers so far, in seconds.
     pub(crate) fn busy_time(&self) -> f64 {
-        let field = |server: &Server, field| {
-            server
-                .info(field)
-                .ok()
-                .and_then(|value| value.parse::<f64>().ok())
+        self.info_sum(&["used_cpu_user", "used_cpu_sys"])
+    }
+
+    /// The sum of these fields of `INFO` over all servers that reply.
+    pub(crate) fn info_sum(&self, fields: &[&str]) -> f64 {
+        let field = |server: &Server, field| server.info(field).ok()?.parse::<f64>().ok();
+        let of_server = |server: &Server| {
+            fields
+                .iter()
+                .filter_map(|name| field(server, name))
+                .sum::<f64>()
         };
-        let used = |server| Some(field(server, "used_cpu_user")? + field(server, "used_cpu_sys")?);
-        self.processes.iter().filter_map(used).sum()
+        self.processes.iter().map(of_server).sum()
     }
 
     /// Returns each server's commands with how often it has run them.

@@ -2,7 +2,7 @@
 
 use crate::comparison::{Samples, interleave};
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::{Row, Rows};
 use crate::{Setting, library};
 use quorumlock::{MutexSet, Redlock};
 use std::time::Duration;
@@ -24,30 +24,20 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             &mut || library::pair(&eight),
         ],
     );
-    let row = |name: &str, rounds, get: fn(&Samples) -> f64| {
-        Row::ratio(
-            format!("{name}, N = {NODES}"),
-            "µs",
-            rounds,
-            ("a lock", &single[..]),
-            get,
-        )
+    let rows = |count: usize, set| {
+        let title = format!("a set of {count}, N = {NODES}: ");
+        Rows::new(title, set, ("a lock", &single[..]))
     };
+    let two = rows(2, two);
+    let eight = rows(8, eight);
     vec![
-        row("a set of 2, pair p50", two, |round| {
-            round.pair.quantile(0.5)
-        })
-        .goal(Goal::RatioAtMost(1.2)),
-        row("a set of 8, pair p50", eight, |round| {
-            round.pair.quantile(0.5)
-        })
-        .goal(Goal::RatioAtMost(1.8)),
-        row("a set of 2, lock p50", two, |round| {
-            round.lock.quantile(0.5)
-        }),
-        row("a set of 8, lock p50", eight, |round| {
-            round.lock.quantile(0.5)
-        }),
+        two.row("pair p50", "µs", Samples::pair_p50)
+            .ratio_at_most(1.2),
+        eight
+            .row("pair p50", "µs", Samples::pair_p50)
+            .ratio_at_most(1.8),
+        two.row("lock p50", "µs", Samples::lock_p50),
+        eight.row("lock p50", "µs", Samples::lock_p50),
     ]
 }
 

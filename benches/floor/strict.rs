@@ -11,10 +11,9 @@
 //! retry.
 
 use crate::comparison::{Pair, timed};
-use crate::floor::{self, Answers};
-use std::io::{ErrorKind, Read, Write};
+use crate::floor::{self, Node};
 use std::mem;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
@@ -69,32 +68,11 @@ struct Exchange {
     consents: Vec<usize>,
 }
 
-struct Node {
-    stream: TcpStream,
-    buffer: [u8; 4096],
-    answers: Answers,
-    sent: u64,
-    /// What had been sent when the batch began: answers up to here belong to earlier batches.
-    sent_before: u64,
-    asked: bool,
-    closed: bool,
-}
-
 impl Strict {
     /// Connects once, for so many threads with a resource each.
     pub(crate) fn connect(addresses: &[SocketAddr], threads: usize) -> Vec<Strict> {
-        let node = |stream| Node {
-            stream,
-            buffer: [0; 4096],
-            answers: Answers::default(),
-            sent: 0,
-            sent_before: 0,
-            asked: false,
-            closed: false,
-        };
-        let nodes = floor::connect(addresses).into_iter().map(node).collect();
         let exchange = Exchange {
-            nodes,
+            nodes: Node::connect(addresses),
             batch: Batch::default(),
             consents: Vec::new(),
         };
@@ -193,7 +171,7 @@ impl Exchange {
         self.consents.clear();
         self.consents.resize(requests, 0);
         for node in &mut self.nodes {
-            node.send(&self.batch.bytes, requests as u64);
+            node.send(&self.batch.bytes, requests as u64, FAR_BEHIND);
         }
         let quorum = self.nodes.len() / 2 + 1;
         let is_waiting = |node: &Node| node.asked && node.is_waiting();
@@ -215,7 +193,19 @@ impl Exchange {
             return false;
         };
         for (node, _) in self.nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
-            node.receive(&mut self.consents);
+            let sent_before = node.sent_before;
+            let asked = node.asked;
+            let consents = &mut self.consents;
+            // Consents count among the answers to the requests of this batch.
+            node.receive(|answers, bytes| {
+                for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+                    let before = answers.count;
+                    answers.feed(part);
+                    if answers.count > before && before >= sent_before && asked && answers.consent {
+                        consents[(before - sent_before) as usize] += 1;
+                    }
+                }
+            });
         }
         true
     }
@@ -236,48 +226,5 @@ impl Exchange {
         }
         self.batch.bytes.clear();
         self.batch.waiting.clear();
-    }
-}
-
-impl Node {
-    fn send(&mut self, bytes: &[u8], requests: u64) {
-        self.asked = !self.closed && self.sent - self.answers.count < FAR_BEHIND;
-        if self.asked {
-            self.sent_before = self.sent;
-            match self.stream.write(bytes) {
-                Ok(size) if size == bytes.len() => self.sent += requests,
-                _ => self.close(),
-            }
-        }
-    }
-
-    /// Counts the consents among the answers to the requests of this batch.
-    fn receive(&mut self, consents: &mut [usize]) {
-        let size = match self.stream.read(&mut self.buffer) {
-            Ok(0) => return self.close(),
-            Ok(size) => size,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-            Err(_) => return self.close(),
-        };
-        for part in self.buffer[..size].split_inclusive(|&byte| byte == b'\n') {
-            let before = self.answers.count;
-            self.answers.feed(part);
-            if self.answers.count > before
-                && before >= self.sent_before
-                && self.asked
-                && self.answers.consent
-            {
-                consents[(before - self.sent_before) as usize] += 1;
-            }
-        }
-    }
-
-    fn close(&mut self) {
-        self.closed = true;
-        self.asked = false;
-    }
-
-    fn is_waiting(&self) -> bool {
-        !self.closed && self.answers.count < self.sent
     }
 }

@@ -16,11 +16,48 @@ pub(crate) struct Row {
 
 /// What a figure should be.
 #[derive(Clone, Copy)]
-pub(crate) enum Goal {
+enum Goal {
     RatioAtLeast(f64),
     RatioAtMost(f64),
     ValueAtLeast(f64),
     ValueAtMost(f64),
+}
+
+/// Makes the rows that compare one contender with another one.
+pub(crate) struct Rows<'a, T> {
+    title: String,
+    library: &'a [T],
+    against: (&'static str, &'a [T]),
+}
+
+impl<'a, T> Rows<'a, T> {
+    pub(crate) fn new(
+        title: impl Into<String>,
+        library: &'a [T],
+        against: (&'static str, &'a [T]),
+    ) -> Rows<'a, T> {
+        Rows {
+            title: title.into(),
+            library,
+            against,
+        }
+    }
+
+    /// A figure as a ratio, round by round. Its name follows the title.
+    pub(crate) fn row(&self, figure: &str, unit: &'static str, get: impl Fn(&T) -> f64) -> Row {
+        let what = format!("{}{figure}", self.title);
+        Row::ratio(what, unit, self.library, self.against, get)
+    }
+
+    /// Rows with the same title, about another contender.
+    pub(crate) fn about(&self, library: &'a [T]) -> Rows<'a, T> {
+        Rows::new(&self.title, library, self.against)
+    }
+
+    /// Rows with the same title, against another contender.
+    pub(crate) fn against(&self, name: &'static str, other: &'a [T]) -> Rows<'a, T> {
+        Rows::new(&self.title, self.library, (name, other))
+    }
 }
 
 impl Row {
@@ -74,18 +111,30 @@ impl Row {
         }
     }
 
-    pub(crate) fn goal(self, goal: Goal) -> Row {
-        Row {
-            goal: Some(goal),
-            ..self
-        }
+    pub(crate) fn ratio_at_least(self, bound: f64) -> Row {
+        self.goal(Goal::RatioAtLeast(bound))
     }
 
-    pub(crate) fn note(self, note: impl Into<String>) -> Row {
-        Row {
-            note: Some(note.into()),
-            ..self
-        }
+    pub(crate) fn ratio_at_most(self, bound: f64) -> Row {
+        self.goal(Goal::RatioAtMost(bound))
+    }
+
+    pub(crate) fn value_at_least(self, bound: f64) -> Row {
+        self.goal(Goal::ValueAtLeast(bound))
+    }
+
+    pub(crate) fn value_at_most(self, bound: f64) -> Row {
+        self.goal(Goal::ValueAtMost(bound))
+    }
+
+    fn goal(mut self, goal: Goal) -> Row {
+        self.goal = Some(goal);
+        self
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Row {
+        self.note = Some(note.into());
+        self
     }
 
     fn cells(&self) -> [String; 6] {

@@ -7,16 +7,14 @@
 //! library each: what sharing one brings or costs.
 
 use crate::Setting;
-use crate::comparison::{Spread, take_all_turns, take_turns};
-use crate::floor::Floor;
+use crate::comparison::{Spread, in_turns};
 use crate::library;
 use crate::limit::Limit;
 use crate::servers::{DISTURBANCES, Disturbance, Servers};
-use crate::strict::Strict;
-use crate::table::{Goal, Row};
-use crate::workers::{Work, measured, pairs, workers};
-use quorumlock::Mutex;
-use std::time::Duration;
+use crate::table::{Row, Rows};
+use crate::workers::{
+    Work, contest, floors, lockers, measured, number_of_threads, pairs, strict_rounds, workers,
+};
 
 const NODES: usize = 5;
 
@@ -50,162 +48,81 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         .collect()
 }
 
-/// The rounds of each contender.
-struct Contenders {
-    threads: usize,
-    floor: Vec<Work>,
-    library: Vec<Work>,
-    limit: Vec<Work>,
-    strict: Vec<Work>,
-    /// Empty where it is not measured.
-    clients: Vec<Work>,
-}
-
 fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>) -> Vec<Row> {
     let addresses = servers.addresses(NODES);
-    let time = Duration::from_millis(setting.choose(300, 50));
+    let time = setting.turn_time();
     let client = library::client(&addresses);
-    let name = |kind: &str, thread: usize| format!("throughput/{kind}/{thread}");
-    let mut library = workers(threads, |thread| {
-        library::mutex(&client, &name("library", thread))
-    });
-    let mut floors = workers(threads, |thread| {
-        Floor::connect(&addresses, &name("floor", thread), 1)
-    });
-    let mut strict = Strict::connect(&addresses, threads);
-    let mut strict = workers(threads, |_| strict.pop().expect("one for each thread"));
-    let of_clients = if (2..=MOST_CLIENTS).contains(&threads) {
-        threads
-    } else {
-        0
-    };
-    let mut clients = workers(of_clients, |thread| {
-        library::mutex(&library::client(&addresses), &name("clients", thread))
-    });
     let mut limit = Limit::connect(&addresses, threads);
-
-    let contenders: &mut [&mut dyn FnMut() -> Work] = &mut [
-        &mut || pairs(&mut floors, time, Floor::pair),
-        &mut || pairs(&mut library, time, |mutex| library::pair(mutex)),
-        &mut || measured(|| limit.run(time)),
-        &mut || pairs(&mut strict, time, Strict::pair),
-        &mut || pairs(&mut clients, time, |mutex: &mut Mutex| library::pair(mutex)),
+    let mut contenders = vec![
+        floors(threads, &addresses, "throughput/floor"),
+        lockers(threads, &client, "throughput/library"),
+        strict_rounds(threads, &addresses),
     ];
-    let contenders = if of_clients > 0 {
-        contenders
-    } else {
-        &mut contenders[..4]
-    };
-    let mut rounds = take_all_turns(setting.choose((5, 1), (2, 1)), contenders).into_iter();
-    let mut next = || rounds.next().unwrap_or_default();
-    let floor = next();
-    let library = next();
-    let limit = next();
-    let strict = next();
-    let clients = next();
-    rows(
-        &Contenders {
-            threads,
-            floor,
-            library,
-            limit,
-            strict,
-            clients,
-        },
-        bound,
-    )
-}
-
-fn rows(all: &Contenders, bound: Option<f64>) -> Vec<Row> {
-    let Contenders {
-        threads,
-        floor,
-        library,
-        limit,
-        strict,
-        clients,
-    } = all;
-    let against = ("floor", &floor[..]);
-    let name = |figure: &str| {
-        format!(
-            "{threads} {}: {figure}",
-            if *threads == 1 { "thread" } else { "threads" }
-        )
-    };
-    let of_strict = |figure: fn(&Work) -> f64| Spread::over(strict, figure).median;
-
-    let mut rate = Row::ratio(name("pairs/s"), "", library, against, Work::rate);
-    if let Some(bound) = bound {
-        rate = rate.goal(Goal::RatioAtLeast(bound));
+    if (2..=MOST_CLIENTS).contains(&threads) {
+        contenders.push(workers(threads, |thread| {
+            let client = library::client(&addresses);
+            let mutex = library::mutex(&client, &format!("throughput/clients/{thread}"));
+            move || library::pair(&mutex)
+        }));
     }
-    let processor = Row::ratio(
-        name("client CPU a pair"),
-        "µs",
-        library,
-        against,
-        Work::processor_micros,
-    )
-    .note(format!(
-        "strict rounds {:.1}",
-        of_strict(Work::processor_micros)
-    ));
-    let reached = Spread::ratio(limit, floor, Work::rate);
-    let of_limit = Row::ratio(
-        name("pairs/s"),
-        "",
-        library,
-        ("pipelined limit", limit),
-        Work::rate,
+    let rounds = in_turns(
+        setting.turns(),
+        contenders.len() + 1,
+        |index| match contenders.get_mut(index) {
+            Some(workers) => pairs(workers, time),
+            None => measured(|| limit.run(time)),
+        },
     );
-    let mut rows = vec![
-        rate,
-        Row::ratio(
-            name("pairs/s of strict rounds"),
-            "",
-            strict,
-            against,
-            Work::rate,
-        ),
-        of_limit.note(format!("the limit is {:.1} × the floor", reached.median)),
-        if *threads == 64 {
-            processor.goal(Goal::RatioAtMost(0.15))
-        } else {
-            processor
+    let [floor, library, strict, clients @ .., limit] = &rounds[..] else {
+        unreachable!("there is one for each contender")
+    };
+
+    let title = format!("{}: ", number_of_threads(threads));
+    let rows = Rows::new(title, library, ("floor", floor));
+    let of_strict = |figure: fn(&Work) -> f64| Spread::over(strict, figure).median;
+    let rate = rows.row("pairs/s", "", Work::rate);
+    let processor = rows
+        .row("client CPU a pair", "µs", Work::processor_micros)
+        .note(format!(
+            "strict rounds {:.1}",
+            of_strict(Work::processor_micros)
+        ));
+    let reached = Spread::ratio(limit, floor, Work::rate).median;
+    let mut all = vec![
+        match bound {
+            Some(bound) => rate.ratio_at_least(bound),
+            None => rate,
+        },
+        rows.about(strict)
+            .row("pairs/s of strict rounds", "", Work::rate),
+        rows.against("pipelined limit", limit)
+            .row("pairs/s", "", Work::rate)
+            .note(format!("the limit is {reached:.1} × the floor")),
+        match threads {
+            64 => processor.ratio_at_most(0.15),
+            _ => processor,
         },
     ];
-    if !clients.is_empty() {
-        let row = Row::ratio(
-            name("pairs/s"),
-            "",
-            library,
-            ("a client per thread", clients),
-            Work::rate,
-        );
-        rows.push(if *threads < 4 {
-            row.goal(Goal::RatioAtLeast(1.0))
-        } else {
-            row
+    for clients in clients {
+        let row = rows
+            .against("a client per thread", clients)
+            .row("pairs/s", "", Work::rate);
+        all.push(match threads {
+            ..4 => row.ratio_at_least(1.0),
+            _ => row,
         });
     }
-    if SWITCHES_OF.contains(threads) {
-        let row = Row::ratio(
-            name("context switches a pair"),
-            "",
-            library,
-            against,
-            Work::switches_each,
-        );
-        rows.push(row.note(format!(
-            "strict rounds {:.1}",
-            of_strict(Work::switches_each)
-        )));
+    if SWITCHES_OF.contains(&threads) {
+        let row = rows.row("context switches a pair", "", Work::switches_each);
+        let strict = of_strict(Work::switches_each);
+        all.push(row.note(format!("strict rounds {strict:.1}")));
     }
-    if *threads == PERCENTILES_OF {
-        let row = Row::ratio(name("pair p99"), "µs", library, against, Work::p99)
-            .goal(Goal::RatioAtMost(1.3));
-        rows.push(row.note(format!("strict rounds {:.0}", of_strict(Work::p99))));
+    if threads == PERCENTILES_OF {
+        let row = rows.row("pair p99", "µs", Work::p99).ratio_at_most(1.3);
+        let strict = of_strict(Work::p99);
+        all.push(row.note(format!("strict rounds {strict:.0}")));
     }
-    rows
+    all
 }
 
 /// With nodes that hang or are gone: against the floor on the same nodes, and the library on
@@ -213,39 +130,33 @@ fn rows(all: &Contenders, bound: Option<f64>) -> Vec<Row> {
 fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance) -> Vec<Row> {
     let mut servers = Servers::start(setting, NODES);
     let addresses = servers.addresses(NODES);
-    let time = Duration::from_millis(setting.choose(300, 50));
-    let resource = |kind: &str, thread: usize| format!("throughput/{kind}/{thread}");
-    let clients = [
-        library::client(&addresses),
-        library::client(&healthy.addresses(NODES)),
-    ];
-    let [mut library, mut undisturbed] = clients.each_ref().map(|client| {
-        workers(DISTURBED, |thread| {
-            library::mutex(client, &resource("disturbed", thread))
-        })
-    });
-    let mut floors = workers(DISTURBED, |thread| {
-        Floor::connect(&addresses, &resource("floor", thread), 1)
-    });
-    pairs(&mut library, time, |mutex| library::pair(mutex));
+    let library = lockers(
+        DISTURBED,
+        &library::client(&addresses),
+        "throughput/disturbed",
+    );
+    let undisturbed = lockers(
+        DISTURBED,
+        &library::client(&healthy.addresses(NODES)),
+        "throughput/disturbed",
+    );
+    let floor = floors(DISTURBED, &addresses, "throughput/floor");
+    let mut contenders = [floor, library, undisturbed];
+    pairs(&mut contenders[1], setting.turn_time());
     servers.processes[1..=count].iter_mut().for_each(befall);
     // The turn for warming up lasts longer than the library takes to notice.
-    let [floor, library, undisturbed] = &take_turns(
-        setting.choose((5, 1), (2, 1)),
-        &mut [
-            &mut || pairs(&mut floors, time, Floor::pair),
-            &mut || pairs(&mut library, time, |mutex| library::pair(mutex)),
-            &mut || pairs(&mut undisturbed, time, |mutex| library::pair(mutex)),
-        ],
-    );
-    let floor = ("floor", &floor[..]);
-    let healthy = ("healthy", &undisturbed[..]);
-    let name = |figure: &str| format!("{DISTURBED} threads, {name}: {figure}");
+    let [floor, library, undisturbed] = &contest(setting.turns(), setting.turn_time(), contenders);
+    let title = format!("{DISTURBED} threads, {name}: ");
+    let rows = Rows::new(title, library, ("floor", floor));
+    let to_healthy = rows.against("healthy", undisturbed);
     vec![
-        Row::ratio(name("pairs/s"), "", library, floor, Work::rate),
-        Row::ratio(name("pairs/s"), "", library, healthy, Work::rate).goal(Goal::RatioAtLeast(0.9)),
-        Row::ratio(name("pair p50"), "µs", library, floor, Work::p50),
-        Row::ratio(name("pair p50"), "µs", library, healthy, Work::p50)
-            .goal(Goal::RatioAtMost(1.1)),
+        rows.row("pairs/s", "", Work::rate),
+        to_healthy
+            .row("pairs/s", "", Work::rate)
+            .ratio_at_least(0.9),
+        rows.row("pair p50", "µs", Work::p50),
+        to_healthy
+            .row("pair p50", "µs", Work::p50)
+            .ratio_at_most(1.1),
     ]
 }

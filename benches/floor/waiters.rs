@@ -4,7 +4,7 @@
 use crate::Setting;
 use crate::library::{self, client};
 use crate::servers::Servers;
-use crate::table::{Goal, Row};
+use crate::table::Row;
 use quorumlock::{CancelHandle, ErrorKind, Wait};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{Read, Write};
@@ -31,34 +31,26 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Vec<Row> {
     let number = setting.choose(1000, 100);
     // The sleep doubles until it is 10 s long.
-    let (warm_up, length) = setting.choose((16, 10), (1, 1));
-    let warm_up = Duration::from_secs(warm_up);
-    let length = Duration::from_secs(length);
+    // The sleep doubles until it is 10 s long.
+    let warm_up = Duration::from_secs(setting.choose(16, 1));
+    let length = Duration::from_secs(setting.choose(10, 1));
     let mine = client(addresses);
-    let theirs = client(addresses);
-    let name = |index: usize| format!("waiters/waited/{index}");
-    let held: Vec<_> = (0..number)
-        .map(|index| library::lock(&library::mutex(&theirs, &name(index))))
-        .collect();
+    let held = library::hold(&client(addresses), number, "waiters/waited");
     let unavailable = AtomicU32::new(0);
     let handle = CancelHandle::new();
     let mut sets = 0.0;
     let mut busy = 0.0;
     thread::scope(|scope| {
         for index in 0..number {
-            let mutex = library::mutex(&mine, &name(index));
+            let mutex = library::mutex(&mine, &format!("waiters/waited/{index}"));
             let unavailable = &unavailable;
             let wait = Wait::unlimited().cancelled_by(&handle);
-            let waiting =
-                thread::Builder::new()
-                    .stack_size(256 * 1024)
-                    .spawn_scoped(scope, move || {
-                        let found = mutex.lock_with(&wait);
-                        if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
-                            unavailable.fetch_add(1, Ordering::Relaxed);
-                        }
-                    });
-            waiting.expect("a thread");
+            library::spawn_waiting(scope, move || {
+                let found = mutex.lock_with(&wait);
+                if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+                    unavailable.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
         thread::sleep(warm_up);
         let sets_before = servers.calls("set");
@@ -70,36 +62,24 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     });
     drop(held);
     let seconds = length.as_secs_f64();
+    let sets = sets / (addresses.len() * number) as f64;
+    let unavailable = f64::from(unavailable.into_inner());
     let row = |what: &str, unit, value| {
-        Row::value(
-            format!("{number} waiters of {number} held locks: {what}"),
-            unit,
-            value,
-        )
+        let what = format!("{number} waiters of {number} held locks: {what}");
+        Row::value(what, unit, value)
     };
     vec![
-        row(
-            "attempts/s of each",
-            "",
-            sets / (addresses.len() * number) as f64 / seconds,
-        )
-        .goal(Goal::ValueAtMost(0.2)),
-        row("processor time", "%", busy / seconds * 100.0).goal(Goal::ValueAtMost(5.0)),
-        row(
-            "that end as unavailable",
-            "",
-            f64::from(unavailable.into_inner()),
-        )
-        .goal(Goal::ValueAtMost(0.0)),
+        row("attempts/s of each", "", sets / seconds).value_at_most(0.2),
+        row("processor time", "%", busy / seconds * 100.0).value_at_most(5.0),
+        row("that end as unavailable", "", unavailable).value_at_most(0.0),
     ]
 }
 
 /// Many clients that wait for one fair lock, which stays held: the processor time of a node.
 fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
     let number = setting.choose(1000, 50);
-    let (warm_up, length) = setting.choose((5, 10), (1, 1));
-    let warm_up = Duration::from_secs(warm_up);
-    let length = Duration::from_secs(length);
+    let warm_up = Duration::from_secs(setting.choose(5, 1));
+    let length = Duration::from_secs(setting.choose(10, 1));
     let addresses = servers.addresses(3);
     let name = "waiters/fair";
     let held = library::lock(&library::mutex(&client(&addresses), name));
@@ -109,13 +89,7 @@ fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
         for _ in 0..number {
             let wait = Wait::unlimited().cancelled_by(&handle);
             let mutex = library::mutex(&client(&addresses), name).fair();
-            let waiting =
-                thread::Builder::new()
-                    .stack_size(256 * 1024)
-                    .spawn_scoped(scope, move || {
-                        drop(mutex.lock_with(&wait));
-                    });
-            waiting.expect("a thread");
+            library::spawn_waiting(scope, move || drop(mutex.lock_with(&wait)));
         }
         thread::sleep(warm_up);
         let before = servers.busy_time();
@@ -130,7 +104,7 @@ fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
         "%",
         load,
     )
-    .goal(Goal::ValueAtMost(2.0))
+    .value_at_most(2.0)
 }
 
 /// The processor time of this process.
@@ -163,19 +137,12 @@ fn short_waits(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -
         made / length.as_secs_f64(),
     )
     .note(format!("{made} in {waits} waits"))
-    .goal(Goal::ValueAtMost(1.0))
+    .value_at_most(1.0)
 }
 
 /// How many connections the servers have accepted. To ask takes one of each.
 fn connections(servers: &Servers) -> f64 {
-    let accepted = |server: &crate::server::Server| {
-        server
-            .info("total_connections_received")
-            .ok()?
-            .parse::<f64>()
-            .ok()
-    };
-    servers.processes.iter().filter_map(accepted).sum()
+    servers.info_sum(&["total_connections_received"])
 }
 
 /// One waiter, with and without a stranger that publishes a thousand messages a second at one node.
@@ -204,7 +171,7 @@ fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> R
         sets[0],
     )
     .against("without", sets[1])
-    .goal(Goal::RatioAtMost(2.0))
+    .ratio_at_most(2.0)
 }
 
 fn publish(address: SocketAddr, end: Instant) {

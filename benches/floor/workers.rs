@@ -1,8 +1,13 @@
 //! Threads that do the same thing over and over for a while, and what that took.
 
-use crate::comparison::{Pair, Times};
+use crate::comparison::{Pair, Times, each_of, in_turns};
+use crate::floor::Floor;
+use crate::library;
+use crate::strict::Strict;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use quorumlock::Redlock;
+use std::net::SocketAddr;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -36,6 +41,10 @@ impl Work {
         self.switches / self.done
     }
 
+    pub(crate) fn p50_millis(&self) -> f64 {
+        self.p50() / 1000.0
+    }
+
     pub(crate) fn p50(&self) -> f64 {
         self.times.quantile(0.5)
     }
@@ -64,11 +73,10 @@ pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
     let done = call() as f64;
     let seconds = start.elapsed().as_secs_f64();
     let after = Usage::now();
-    let processor_seconds = after.processor_seconds - before.processor_seconds;
     Work {
         done,
         seconds,
-        processor_seconds,
+        processor_seconds: after.processor_seconds - before.processor_seconds,
         switches: after.switches - before.switches,
         times: Times::default(),
     }
@@ -108,37 +116,80 @@ pub(crate) fn together<W: Send, R>(
     })
 }
 
-/// One thread of a contender, with a lock of its own.
-pub(crate) struct Worker<L> {
-    lock: L,
+/// One thread of a contender: what it repeats, and how long that took.
+pub(crate) struct Worker {
+    pair: Box<dyn FnMut() -> Pair + Send>,
     times: Times,
 }
 
 /// A worker for each of so many threads.
-pub(crate) fn workers<L>(threads: usize, lock: impl FnMut(usize) -> L) -> Vec<Worker<L>> {
+pub(crate) fn workers<P: FnMut() -> Pair + Send + 'static>(
+    threads: usize,
+    pair: impl FnMut(usize) -> P,
+) -> Vec<Worker> {
     (0..threads)
-        .map(lock)
-        .map(|lock| Worker {
-            lock,
+        .map(pair)
+        .map(|pair| Worker {
+            pair: Box::new(pair),
             times: Times::default(),
         })
         .collect()
 }
 
+/// Workers with a lock of the library each.
+pub(crate) fn lockers(threads: usize, client: &Redlock, name: &str) -> Vec<Worker> {
+    workers(threads, |thread| {
+        let mutex = library::mutex(client, &format!("{name}/{thread}"));
+        move || library::pair(&mutex)
+    })
+}
+
+/// Workers with a floor each.
+pub(crate) fn floors(threads: usize, addresses: &[SocketAddr], name: &str) -> Vec<Worker> {
+    workers(threads, |thread| {
+        let mut floor = Floor::connect(addresses, &format!("{name}/{thread}"), 1);
+        move || floor.pair()
+    })
+}
+
+/// Workers that share rounds.
+pub(crate) fn strict_rounds(threads: usize, addresses: &[SocketAddr]) -> Vec<Worker> {
+    let mut strict = Strict::connect(addresses, threads);
+    workers(threads, |_| {
+        let mut strict = strict.pop().expect("one for each thread");
+        move || strict.pair()
+    })
+}
+
 /// Starts a thread for each worker, and lets all repeat the pair until the time is up.
-pub(crate) fn pairs<L: Send>(
-    workers: &mut [Worker<L>],
-    time: Duration,
-    pair: impl Fn(&mut L) -> Pair + Sync,
-) -> Work {
+pub(crate) fn pairs(workers: &mut [Worker], time: Duration) -> Work {
     let mut work = together(workers, time, |worker| {
-        let pair = pair(&mut worker.lock);
+        let pair = (worker.pair)();
         worker.times.push(pair.lock + pair.unlock);
     });
     workers
         .iter_mut()
         .for_each(|worker| work.times.extend(std::mem::take(&mut worker.times)));
     work
+}
+
+/// Lets contenders take turns that are so long, each with all its workers.
+pub(crate) fn contest<const N: usize>(
+    turns: (usize, usize),
+    time: Duration,
+    mut contenders: [Vec<Worker>; N],
+) -> [Vec<Work>; N] {
+    each_of(in_turns(turns, N, |index| {
+        pairs(&mut contenders[index], time)
+    }))
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn number_of_threads(threads: usize) -> String {
+    format!(
+        "{threads} {}",
+        if threads == 1 { "thread" } else { "threads" }
+    )
 }
 
 /// What this process has used since it began.
