@@ -61,7 +61,7 @@ fn a_run_costs_little_more_than_its_process_and_its_lock() {
         bare(&deployment);
         floor.push(begun.elapsed());
         let begun = Instant::now();
-        let mut tool = deployment.tool(&["run", "ours", "--", "true"]);
+        let mut tool = deployment.tool("run ours -- true");
         assert!(
             tool.stdout(Stdio::null())
                 .stderr(Stdio::null())

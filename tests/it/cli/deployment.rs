@@ -1,11 +1,16 @@
 //! Servers, and the program that uses them.
 
-use crate::support::server::Server;
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Multiplies repetitions.
 const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
@@ -14,7 +19,7 @@ const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
 pub(super) const PRESENT: &str = env!("CARGO_BIN_EXE_quorumlock");
 
 /// On a busy machine, replies come too late by the default.
-pub(super) const PATIENT: [&str; 2] = ["--node-timeout", "2s"];
+pub(super) const PATIENT: &str = "--node-timeout 2s";
 
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
@@ -22,6 +27,41 @@ pub(super) fn rounds() -> usize {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(1)
+}
+
+/// The words of a command: a text with blanks between them, or a list where a word has a blank.
+pub(super) trait Words {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
+impl Words for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Words for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Words for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
 }
 
 /// Several servers that are one deployment.
@@ -36,6 +76,20 @@ impl Deployment {
         }
     }
 
+    /// Two plain servers, and this one.
+    pub(super) fn with_third(server: Server) -> Deployment {
+        let mut deployment = Deployment::of(2);
+        deployment.servers.push(server);
+        deployment
+    }
+
+    /// This server alone.
+    pub(super) fn of_one(server: Server) -> Deployment {
+        Deployment {
+            servers: vec![server],
+        }
+    }
+
     pub(super) fn urls(&self) -> String {
         self.servers
             .iter()
@@ -45,15 +99,38 @@ impl Deployment {
     }
 
     /// The program, with these nodes in its environment and nothing to read.
-    pub(super) fn tool(&self, words: &[&str]) -> Command {
+    pub(super) fn tool(&self, words: &(impl Words + ?Sized)) -> Command {
         self.tool_at(PRESENT, words)
     }
 
     /// The same for the program with this path.
-    pub(super) fn tool_at(&self, program: impl AsRef<Path>, words: &[&str]) -> Command {
+    pub(super) fn tool_at(
+        &self,
+        program: impl AsRef<Path>,
+        words: &(impl Words + ?Sized),
+    ) -> Command {
         let mut command = tool_at(program.as_ref(), words);
         command.env("QUORUMLOCK_NODES", self.urls());
         command
+    }
+
+    /// Runs the program to its end.
+    pub(super) fn run(&self, words: &(impl Words + ?Sized)) -> Ended {
+        run(self.tool(words))
+    }
+
+    pub(super) fn start(&self, words: &(impl Words + ?Sized)) -> Running {
+        Running::start(self.tool(words))
+    }
+
+    /// Starts a program that holds what these words of `run` name, and waits until each node has
+    /// one key more.
+    #[track_caller]
+    pub(super) fn hold(&self, words: &str) -> Running {
+        let wanted = self.keys() + self.servers.len();
+        let holder = self.start(&format!("run {words} -- sleep 99"));
+        self.wait_for_keys(wanted);
+        holder
     }
 
     /// How many keys the servers have.
@@ -63,37 +140,67 @@ impl Deployment {
             .map(|server| server.keys().map_or(0, |keys| keys.len()))
             .sum()
     }
+
+    #[track_caller]
+    pub(super) fn wait_for_keys(&self, count: usize) {
+        let has_them = || self.keys() == count;
+        assert!(eventually(Duration::from_secs(10), has_them), "no lock");
+    }
+
+    /// Waits until so many keys are left: less long than it takes one to end by itself.
+    #[track_caller]
+    pub(super) fn keeps(&self, count: usize) {
+        let keys = || self.servers.iter().map(Server::keys).collect::<Vec<_>>();
+        let keeps = || self.keys() == count;
+        assert!(eventually(Duration::from_secs(5), keeps), "{:?}", keys());
+    }
 }
 
-/// What the program writes, with this exit code and these words in its output.
+/// Sends a command to each of these servers, and all of them accept it.
 #[track_caller]
-pub(super) fn prints(deployment: &Deployment, words: &[&str], code: i32, parts: &[&str]) -> Ended {
-    let ended = run(deployment.tool(words));
-    assert_eq!(ended.code, Some(code), "{}", ended.all());
-    for words in parts {
-        assert!(ended.out.contains(words), "{words}: {}", ended.all());
+pub(super) fn each(servers: &[Server], words: &(impl Words + ?Sized)) {
+    let words = words.words();
+    for server in servers {
+        let answer = server.command(&words).unwrap();
+        assert!(!matches!(answer, Answer::Error(_)), "{words:?}: {answer:?}");
     }
-    ended
 }
 
 /// The program without nodes.
-pub(super) fn tool(words: &[&str]) -> Command {
+pub(super) fn tool(words: &(impl Words + ?Sized)) -> Command {
     tool_at(Path::new(PRESENT), words)
 }
 
 /// The program with this path, without nodes.
-pub(super) fn tool_at(program: &Path, words: &[&str]) -> Command {
+pub(super) fn tool_at(program: &Path, words: &(impl Words + ?Sized)) -> Command {
     let mut command = Command::new(program);
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
     {
         command.env_remove(name);
     }
+    command.args(words.words());
+    with_pipes(command)
+}
+
+/// Nothing to read, and what it writes is read.
+fn with_pipes(mut command: Command) -> Command {
     command
-        .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    command
+}
+
+/// The program in this shell script, as `$@`, with these nodes: what it writes is not read, unless
+/// the script stores it.
+pub(super) fn in_script(deployment: &Deployment, script: &str, operand: &Path) -> Command {
+    let mut command = deployment.tool_at("sh", &["-c", script]);
+    command
+        .arg(operand)
+        .arg(PRESENT)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
@@ -109,10 +216,90 @@ pub(super) fn with_signals(command: &Command) -> Command {
             None => same.env_remove(name),
         };
     }
-    same.stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    same
+    with_pipes(same)
+}
+
+/// A program that runs, and does not outlive its test.
+pub(super) struct Running(pub(super) Child);
+
+impl Running {
+    pub(super) fn start(mut tool: Command) -> Running {
+        Running(tool.spawn().expect("the program starts"))
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(super) fn send(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    pub(super) fn is_over(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
+    /// Its exit code, if it ends soon.
+    #[track_caller]
+    pub(super) fn code(&mut self) -> Option<i32> {
+        let soon = Duration::from_secs(20);
+        assert!(eventually(soon, || self.is_over()), "it does not end");
+        self.0.try_wait().unwrap().and_then(|status| status.code())
+    }
+
+    /// Waits for it, and returns what it has written.
+    pub(super) fn wait(mut self) -> Ended {
+        let mut out = String::new();
+        let mut err = String::new();
+        let child = &mut self.0;
+        child
+            .stdout
+            .take()
+            .map(|mut pipe| pipe.read_to_string(&mut out));
+        child
+            .stderr
+            .take()
+            .map(|mut pipe| pipe.read_to_string(&mut err));
+        Ended {
+            code: child.wait().expect("it is a child").code(),
+            out,
+            err,
+        }
+    }
+
+    /// Ends it by SIGTERM, of which its command dies.
+    #[track_caller]
+    pub(super) fn terminate(self) {
+        self.send(Signal::SIGTERM);
+        self.wait().exits(143);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(super) fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+pub(super) fn children_of(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+/// Whether a process has a thread of this name: one that handles signals is there once they are
+/// blocked.
+pub(super) fn has_thread(pid: u32, name: &str) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    tasks
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
+        .any(|comm| comm.trim() == name)
 }
 
 /// What a program has written, and how it ended.
@@ -123,41 +310,67 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn of(output: &Output) -> Ended {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended {
-            code: output.status.code(),
-            out: text(&output.stdout),
-            err: text(&output.stderr),
-        }
-    }
-
     pub(super) fn all(&self) -> String {
         format!("{}{}", self.out, self.err)
+    }
+
+    #[track_caller]
+    pub(super) fn exits(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "{}", self.all());
+        self
+    }
+
+    /// Its standard output contains this.
+    #[track_caller]
+    pub(super) fn prints(self, text: &str) -> Ended {
+        assert!(self.out.contains(text), "{text:?}: {}", self.all());
+        self
+    }
+
+    /// Its standard output contains this so often.
+    #[track_caller]
+    pub(super) fn prints_times(self, text: &str, times: usize) -> Ended {
+        let count = self.out.matches(text).count();
+        assert_eq!(count, times, "{text:?}: {}", self.all());
+        self
+    }
+
+    /// Its standard output begins with this.
+    #[track_caller]
+    pub(super) fn begins(self, text: &str) -> Ended {
+        assert!(self.out.starts_with(text), "{text:?}: {}", self.all());
+        self
+    }
+
+    /// Its standard error contains this.
+    #[track_caller]
+    pub(super) fn reports(self, text: &str) -> Ended {
+        assert!(self.err.contains(text), "{text:?}: {}", self.all());
+        self
+    }
+
+    /// It does not write this.
+    #[track_caller]
+    pub(super) fn hides(self, text: &str) -> Ended {
+        assert!(!self.all().contains(text), "{text:?}: {}", self.all());
+        self
+    }
+
+    #[track_caller]
+    pub(super) fn prints_nothing(self) -> Ended {
+        assert_eq!(self.all(), "");
+        self
     }
 }
 
 /// Runs a program to its end.
 pub(super) fn run(mut command: Command) -> Ended {
-    Ended::of(&command.output().expect("the program starts"))
-}
-
-/// Waits for a program, and returns what it has written.
-pub(super) fn wait(mut child: Child) -> Ended {
-    let mut out = String::new();
-    let mut err = String::new();
-    child
-        .stdout
-        .take()
-        .map(|mut pipe| pipe.read_to_string(&mut out));
-    child
-        .stderr
-        .take()
-        .map(|mut pipe| pipe.read_to_string(&mut err));
+    let output = command.output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended {
-        code: child.wait().expect("it is a child").code(),
-        out,
-        err,
+        code: output.status.code(),
+        out: text(&output.stdout),
+        err: text(&output.stderr),
     }
 }
 

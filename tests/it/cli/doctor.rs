@@ -1,19 +1,20 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
-use super::deployment::{Deployment, Ended, PATIENT, folder, run, tool};
-use crate::clients::ask;
+use super::deployment::{Deployment, Ended, PATIENT, each, folder, run, tool};
 use crate::support::capable::has_users;
 use crate::support::preload;
 use crate::support::proxy::Proxy;
 use crate::support::server::{Server, free_port};
 use std::fs;
 use std::path::Path;
+use std::slice;
 use std::time::Duration;
 
-fn doctor(urls: &[String], words: &[&str]) -> Ended {
-    run(tool(
-        &[&["doctor", "--nodes", &urls.join(",")], words].concat(),
-    ))
+fn doctor(urls: &[String], options: &str) -> Ended {
+    run(tool(&format!(
+        "doctor --nodes {} {options}",
+        urls.join(",")
+    )))
 }
 
 /// Two sound nodes, and a third one.
@@ -25,35 +26,25 @@ fn with(third: String) -> (Deployment, Vec<String>) {
 }
 
 #[track_caller]
-fn finds(urls: &[String], code: i32, words: &[&str]) {
-    let ended = doctor(urls, &[]);
-    assert_eq!(ended.code, Some(code), "{}", ended.all());
-    for word in words {
-        assert!(ended.out.contains(word), "{word}: {}", ended.all());
-    }
-    assert!(!ended.all().contains("hunter2"), "{}", ended.all());
+fn finds(urls: &[String], code: i32, texts: &[&str]) {
+    let ended = doctor(urls, "").exits(code).hides("hunter2");
+    texts.iter().fold(ended, |ended, text| ended.prints(text));
 }
 
 #[test]
 fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     let deployment = Deployment::of(5);
     let urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
-    let ended = doctor(&urls, &[&PATIENT[..], &["--watch", "300ms"]].concat());
-    assert_eq!(ended.code, Some(0), "{}", ended.all());
-    assert!(
-        ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "),
-        "{}",
-        ended.out
-    );
+    doctor(&urls, &format!("{PATIENT} --watch 300ms"))
+        .exits(0)
+        .prints("fine: all 5 nodes vote")
+        .prints(" rate ");
     // Each node has answered an attempt and a release of each pair. One that is slow for a moment
     // is asked less.
     let has_asked_each = (0..3).any(|_| {
-        let json = doctor(&urls, &[&PATIENT[..], &["--json"]].concat());
-        assert!(
-            json.code == Some(0) && json.out.contains("\"findings\":[]"),
-            "{}",
-            json.all()
-        );
+        let json = doctor(&urls, &format!("{PATIENT} --json"))
+            .exits(0)
+            .prints("\"findings\":[]");
         json.out.matches("\"lock_replies\":2").count() == 5
     });
     assert!(
@@ -73,17 +64,10 @@ fn a_replica_is_named() {
 
 #[test]
 fn two_names_of_one_server_are_named() {
-    let deployment = Deployment::of(1);
-    let server = &deployment.servers[0];
+    let server = Server::start().unwrap();
     let urls = [server.url(), format!("redis://localhost:{}", server.port())];
-    finds(
-        &urls,
-        2,
-        &[
-            "fault: duplicate: the same server as 127.0.0.1:",
-            "cannot lock: 1 of 2",
-        ],
-    );
+    let fault = "fault: duplicate: the same server as 127.0.0.1:";
+    finds(&urls, 2, &[fault, "cannot lock: 1 of 2"]);
 }
 
 #[test]
@@ -99,21 +83,15 @@ fn missing_rights_are_named_as_the_rule_to_add() {
         return;
     }
     let server = Server::start().unwrap();
-    let user = |rights: &[&str]| {
+    let user = |rights: &str| {
         server.command(&["ACL", "DELUSER", "locks"]).unwrap();
-        let rule = [
-            &[
-                "ACL", "SETUSER", "locks", "on", ">hunter2", "~*", "&*", "+@all",
-            ],
-            rights,
-        ]
-        .concat();
-        server.command(&rule).unwrap();
+        let rule = format!("ACL SETUSER locks on >hunter2 ~* &* +@all {rights}");
+        each(slice::from_ref(&server), &rule);
         format!("redis://locks:hunter2@127.0.0.1:{}", server.port())
     };
-    let (_deployment, urls) = with(user(&["-publish"]));
+    let (_deployment, urls) = with(user("-publish"));
     finds(&urls, 1, &["warning: acl", "ACL SETUSER locks +publish\n"]);
-    user(&["-pexpire", "-time"]);
+    user("-pexpire -time");
     finds(&urls, 1, &["ACL SETUSER locks +", "+pexpire", "+time\n"]);
     // What each group of rights is for is named with it.
     let groups = [
@@ -132,58 +110,59 @@ fn missing_rights_are_named_as_the_rule_to_add() {
         ("-getrange", "quorumlock show and run -n need: locks work"),
     ];
     for (right, lost) in groups {
-        user(&[right]);
+        user(right);
         let remedy = format!(
             "warning: acl: the user lacks rights that {lost}; ACL SETUSER locks {}\n",
             right.replace('-', "+")
         );
         finds(&urls, 1, &[&remedy]);
     }
-    user(&["-set"]);
-    finds(&urls, 1, &["fault: acl: the user cannot lock here", "+set"]);
-    user(&["resetchannels"]);
-    finds(&urls, 1, &["&quorumlock:"]);
-    user(&["-info"]);
-    finds(
-        &urls,
-        1,
-        &[
-            "warning: no-info: the user may not run INFO",
-            "ACL SETUSER locks +info",
-        ],
-    );
-    // Of fair and of read-write locks, of the names that the user's own patterns show.
-    user(&[
-        "resetkeys",
-        "~jobs/*",
-        "~quorumlock-fence:jobs/*",
-        "~quorumlock-queue:quorumlock-fence:jobs/*",
-    ]);
-    finds(
-        &urls,
-        1,
-        &["warning: acl", "ACL SETUSER locks ~quorumlock-*:jobs/*\n"],
-    );
-    user(&[
-        "resetchannels",
-        "&quorumlock:quorumlock-trial-*",
-        "&quorumlock:quorumlock-fence:*",
-    ]);
-    finds(&urls, 1, &["ACL SETUSER locks &quorumlock:*\n"]);
-    // The rule that is shown is enough.
-    user(&[]);
-    finds(&urls, 0, &["fine: all 3 nodes vote"]);
+    let table: [(&str, i32, &[&str]); 6] = [
+        (
+            "-set",
+            1,
+            &["fault: acl: the user cannot lock here", "+set"],
+        ),
+        ("resetchannels", 1, &["&quorumlock:"]),
+        (
+            "-info",
+            1,
+            &[
+                "warning: no-info: the user may not run INFO",
+                "ACL SETUSER locks +info",
+            ],
+        ),
+        // Of fair and of read-write locks, of the names that the user's own patterns show.
+        (
+            "resetkeys ~jobs/* ~quorumlock-fence:jobs/* ~quorumlock-queue:quorumlock-fence:jobs/*",
+            1,
+            &["warning: acl", "ACL SETUSER locks ~quorumlock-*:jobs/*\n"],
+        ),
+        (
+            "resetchannels &quorumlock:quorumlock-trial-* &quorumlock:quorumlock-fence:*",
+            1,
+            &["ACL SETUSER locks &quorumlock:*\n"],
+        ),
+        // The rule that is shown is enough.
+        ("", 0, &["fine: all 3 nodes vote"]),
+    ];
+    for (rights, code, texts) in table {
+        user(rights);
+        finds(&urls, code, texts);
+    }
 }
 
 #[test]
 fn save_points_that_stop_writes_are_named() {
     let server = Server::start().unwrap();
-    ask(&server, &["CONFIG", "SET", "save", "3600 1"]);
+    server
+        .command(&["CONFIG", "SET", "save", "3600 1"])
+        .unwrap();
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
-    ask(
-        &server,
-        &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
+    each(
+        slice::from_ref(&server),
+        "CONFIG SET stop-writes-on-bgsave-error no",
     );
     finds(&urls, 0, &["fine"]);
 }
@@ -198,11 +177,8 @@ fn a_clock_that_is_off_is_named() {
         .variable("QUORUMLOCK_NEMESIS_CLOCK", clock.as_os_str());
     let server = plan.start().unwrap();
     let (_deployment, urls) = with(server.url());
-    finds(
-        &urls,
-        1,
-        &["warning: clock", "differs from that of this machine by +"],
-    );
+    let difference = "differs from that of this machine by +";
+    finds(&urls, 1, &["warning: clock", difference]);
 }
 
 #[test]
@@ -224,7 +200,7 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
     let proxy = Proxy::before(server.port());
     let (_deployment, mut urls) = with(format!("redis://127.0.0.1:{}", proxy.port()));
     proxy.delay(Duration::from_millis(60));
-    let ended = doctor(&urls, &["--node-timeout", "20ms"]);
+    let ended = doctor(&urls, "--node-timeout 20ms");
     let line = ended
         .out
         .lines()
@@ -238,20 +214,8 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
     );
     // A majority of such nodes cannot lock.
     urls.drain(..2);
-    assert_eq!(
-        doctor(
-            &urls,
-            &["--node-timeout", "20ms", "--unavailable-after", "300ms"]
-        )
-        .code,
-        Some(2)
-    );
-    let ended = doctor(&urls, &PATIENT);
-    assert!(
-        ended.out.contains("a lock of all nodes: taken"),
-        "{}",
-        ended.all()
-    );
+    doctor(&urls, "--node-timeout 20ms --unavailable-after 300ms").exits(2);
+    doctor(&urls, PATIENT).prints("a lock of all nodes: taken");
 }
 
 #[test]

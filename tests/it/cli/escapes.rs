@@ -3,7 +3,6 @@
 
 use super::deployment::{Deployment, Ended, run, tool};
 use super::terminals::on_terminal;
-use crate::clients::ask;
 use crate::support::fake::{Command, Fake, healthy, is, say};
 use std::thread;
 
@@ -37,8 +36,8 @@ fn is_harmless(ended: &Ended) {
     }
 }
 
-fn asks(url: &str, words: &[&str]) -> Ended {
-    run(tool(&[words, &["--nodes", url]].concat()))
+fn asks(url: &str, words: &str) -> Ended {
+    run(tool(&format!("{words} --nodes {url}")))
 }
 
 #[test]
@@ -48,34 +47,26 @@ fn what_a_server_says_of_itself_is_escaped() {
         () if is(command, "INFO") => {
             let text = EVIL.replace("\r\n", "");
             let info = [
-                "redis_version:",
-                "role:",
-                "run_id:",
-                "connected_slaves:",
-                "maxmemory_policy:",
+                "redis_version",
+                "role",
+                "run_id",
+                "connected_slaves",
+                "maxmemory_policy",
             ]
-            .map(|name| format!("{name}{text}\r\n"));
-            Some(bulk(&format!(
-                "{}maxmemory:1\r\nstop_writes:yes\r\n",
-                info.concat()
-            )))
+            .map(|name| format!("{name}:{text}\r\n"));
+            let rest = "maxmemory:1\r\nstop_writes:yes\r\n";
+            Some(bulk(&format!("{}{rest}", info.concat())))
         }
         () => None,
     });
     let url = fake.url();
-    for words in [
-        &["doctor"][..],
-        &["doctor", "--json"],
-        &["nodes"],
-        &["nodes", "--json"],
+    for (words, shown) in [
+        ("doctor", "evil"),
+        ("doctor --json", "evil"),
+        ("nodes", ""),
+        ("nodes --json", ""),
     ] {
-        let ended = asks(&url, words);
-        is_harmless(&ended);
-        assert!(
-            words[0] != "doctor" || ended.out.contains("evil"),
-            "{}",
-            ended.all()
-        );
+        is_harmless(&asks(&url, words).prints(shown));
     }
 }
 
@@ -83,56 +74,40 @@ fn what_a_server_says_of_itself_is_escaped() {
 fn names_are_escaped() {
     let deployment = Deployment::of(1);
     let server = &deployment.servers[0];
-    ask(server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
+    let lock = |name: &str| {
+        let set = ["SET", name, &"1".repeat(40), "PX", "50000"];
+        server.command(&set).unwrap();
+    };
+    lock(EVIL);
     server.command(&["SET", &format!("{EVIL}2"), "x"]).unwrap();
-    let commands: [&[&str]; 11] = [
-        &["ls"],
-        &["ls", "--json"],
-        &["scan"],
-        &["scan", "--json"],
-        &["show", EVIL],
-        &["show", EVIL, "--json"],
-        &["break", EVIL],
-        &["run", "-n", EVIL, "--", "true"],
-        &[
-            "run",
-            "-v",
-            "--json-events",
-            "1",
-            "--wait",
-            "1500ms",
-            EVIL,
-            "--",
-            "true",
-        ],
-        &[EVIL],
-        &["break", EVIL, "--yes", "--json"],
-    ];
-    for words in commands {
-        let shown = on_terminal(deployment.tool(words));
+    // The name is in the place of `NAME`.
+    for words in [
+        "ls",
+        "ls --json",
+        "scan",
+        "scan --json",
+        "show NAME",
+        "show NAME --json",
+        "break NAME",
+        "run -n NAME -- true",
+        "run -v --json-events 1 --wait 1500ms NAME -- true",
+        "NAME",
+        "break NAME --yes --json",
+    ] {
+        let named = |word| if word == "NAME" { EVIL } else { word };
+        let command: Vec<&str> = words.split(' ').map(named).collect();
+        let shown = on_terminal(deployment.tool(&command));
         is_harmless(&shown);
-        assert!(shown.all().contains("evil"), "{words:?}: {}", shown.all());
+        assert!(shown.all().contains("evil"), "{words}: {}", shown.all());
     }
-    ask(server, &["SET", EVIL, &"1".repeat(40), "PX", "50000"]);
-    let json = run(deployment.tool(&["ls", "--json"])).out;
-    assert!(
-        json.contains(r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#),
-        "{json}"
-    );
-    assert!(
-        run(deployment.tool(&["ls"]))
-            .out
-            .contains(r"evil\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}1m\r\n\u{202e}end")
-    );
+    lock(EVIL);
+    let json = r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#;
+    deployment.run("ls --json").prints(json);
+    let escaped = r"evil\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}1m\r\n\u{202e}end";
+    deployment.run("ls").prints(escaped);
     // What is no more than a letter stays as it is.
-    server
-        .command(&["SET", "é e\u{301} हिन्दी", &"1".repeat(40), "PX", "50000"])
-        .unwrap();
-    assert!(
-        run(deployment.tool(&["ls"]))
-            .out
-            .contains("é e\u{301} हिन्दी ")
-    );
+    lock("é e\u{301} हिन्दी");
+    deployment.run("ls").prints("é e\u{301} हिन्दी ");
 }
 
 #[test]
@@ -154,17 +129,11 @@ fn a_clock_that_is_none_is_not_believed() {
             () => None,
         });
         let url = fake.url();
-        for words in [
-            &["ls"][..],
-            &["show", "k"],
-            &["scan"],
-            &["break", "k", "--yes"],
-            &["doctor", "--json"],
-        ] {
+        for words in ["ls", "show k", "scan", "break k --yes", "doctor --json"] {
             let ended = asks(&url, words);
             let is_sound =
                 matches!(ended.code, Some(0..=2 | 64)) && !ended.err.contains("panicked");
-            assert!(is_sound, "{time} {words:?}: {}", ended.all());
+            assert!(is_sound, "{time} {words}: {}", ended.all());
             assert!(
                 !ended.out.contains(":NaN") && !ended.out.contains(":inf"),
                 "{time}: {}",

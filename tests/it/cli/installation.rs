@@ -1,12 +1,11 @@
 //! What the manual describes: where the program is installed, and how cron finds it.
 
-use super::deployment::{Deployment, folder, run};
+use super::deployment::{Deployment, PRESENT, folder, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_quorumlock");
 /// Where the manual installs it.
 const INSTALLED: &str = "/usr/local/bin/quorumlock";
 
@@ -48,9 +47,8 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
     let line = line.replace("/etc/quorumlock.env", config.to_str().unwrap());
     let line = line
         .replace("/usr/local/bin/report", job.to_str().unwrap())
-        .replace(INSTALLED, PROGRAM);
-    let ended = run(by_cron(&line));
-    assert_eq!((ended.code, ended.all().as_str()), (Some(0), ""), "{line}");
+        .replace(INSTALLED, PRESENT);
+    run(by_cron(&line)).exits(0).prints_nothing();
     assert_eq!(fs::read_to_string(&log).unwrap(), "nightly-report\n");
 }
 
@@ -76,7 +74,7 @@ fn what_the_manual_installs_goes_where_it_is_looked_for() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let line = format!(
             "{} > {}",
-            command.replacen("quorumlock", PROGRAM, 1),
+            command.replacen("quorumlock", PRESENT, 1),
             file.display()
         );
         let ended = run(by_cron(&line));

@@ -1,13 +1,13 @@
 //! The promise: the command is dead before the lease is, and nothing of its group is left.
 
-use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait};
+use super::deployment::{
+    Deployment, Running, boot_time_us, events, folder, in_script, rounds, run, send,
+};
 use crate::clients::{pause, resume};
 use crate::support::process::{eventually, exists};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -78,7 +78,7 @@ impl Drop for Pauses {
 }
 
 struct Run {
-    tool: Child,
+    tool: Running,
     events: PathBuf,
     stamp: PathBuf,
 }
@@ -89,30 +89,13 @@ fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]
     let events = name("events");
     let stamp = name("stamp");
     // The shell opens a descriptor for the events.
-    let script = "exec 9>\"$0\"; exec \"$@\"";
-    let mut tool = std::process::Command::new("sh");
-    tool.args(["-c", script])
-        .arg(&events)
-        .arg(env!("CARGO_BIN_EXE_quorumlock"));
-    tool.args([
-        "run",
-        "--ttl",
-        "6s",
-        "--grace",
-        "1500ms",
-        "--json-events",
-        "9",
-        &format!("lock-{number}"),
-        "--",
-    ]);
-    tool.args(command)
-        .arg(&stamp)
-        .env("QUORUMLOCK_NODES", deployment.urls());
-    tool.stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
+    let mut tool = in_script(deployment, "exec 9>\"$0\"; exec \"$@\"", &events);
+    tool.args("run --ttl 6s --grace 1500ms --json-events 9".split(' '))
+        .args([&format!("lock-{number}"), "--"])
+        .args(command)
+        .arg(&stamp);
     Run {
-        tool: tool.spawn().unwrap(),
+        tool: Running::start(tool),
         events,
         stamp,
     }
@@ -148,7 +131,7 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
             // On a machine that is very busy, a lock may be lost before its command has begun:
             // another try.
             for (number, run) in runs.iter_mut().enumerate() {
-                if run.tool.try_wait().unwrap().is_some() {
+                if run.tool.is_over() {
                     let _ = fs::remove_file(&run.stamp);
                     *run = start(number);
                 }
@@ -158,17 +141,13 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
         assert!(eventually(Duration::from_secs(60), are_running));
         pause(&deployment.servers[..3]);
         for run in runs {
-            assert_eq!(wait(run.tool).code, Some(70));
+            run.tool.wait().exits(70);
             let events = events(&fs::read_to_string(&run.events).unwrap());
-            let (_, killing) = events
-                .iter()
-                .find(|(name, _)| name == "killing")
-                .expect("it is killed");
+            let [stopping, killing, ended] = ["stopping", "killing", "ended"]
+                .map(|wanted| &events.iter().find(|(name, _)| name == wanted).unwrap().1);
             let end = killing["boot_time_us"] + killing["left_us"];
-            let (_, ended) = events.iter().find(|(name, _)| name == "ended").unwrap();
             let last = last_sign(&run.stamp);
             fs::remove_file(&run.stamp).unwrap();
-            let (_, stopping) = events.iter().find(|(name, _)| name == "stopping").unwrap();
             if pauses.overlap(stopping["boot_time_us"] - 1_000_000, ended["boot_time_us"]) {
                 set_aside += 1;
                 continue;
@@ -205,7 +184,7 @@ fn nothing_of_the_group_is_left() {
     let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
     assert!(pids.len() == 3 && pids.iter().all(|&pid| exists(pid)));
     pause(&deployment.servers[..3]);
-    assert_eq!(wait(run.tool).code, Some(70));
+    run.tool.wait().exits(70);
     assert!(
         !pids.iter().any(|&pid| exists(pid)),
         "some of {pids:?} are left"
@@ -215,17 +194,9 @@ fn nothing_of_the_group_is_left() {
 #[test]
 fn what_a_command_leaves_behind_ends_before_the_release() {
     let deployment = Deployment::of(1);
-    let words = [
-        "run",
-        "--grace",
-        "300ms",
-        "a",
-        "--",
-        "sh",
-        "-c",
-        "(trap '' TERM; sleep 99) & echo $!",
-    ];
-    let ended = super::deployment::run(deployment.tool(&words));
+    let mut tool = deployment.tool("run --grace 300ms a -- sh -c");
+    tool.arg("(trap '' TERM; sleep 99) & echo $!");
+    let ended = run(tool);
     let pid: u32 = ended.out.trim().parse().unwrap();
     assert_eq!(
         (ended.code, exists(pid), deployment.keys()),
@@ -246,27 +217,23 @@ fn a_program_that_is_killed_takes_its_command_along() {
         // Without the shell in between: it is this program that is killed.
         let stamp = folder.join(format!("{number}.stamp"));
         let name = format!("lock-{number}");
-        let words = [
-            "run",
-            &name,
-            "--",
-            "python3",
-            "-c",
-            STUBBORN,
-            stamp.to_str().unwrap(),
-        ];
-        let mut tool = deployment.tool(&words).spawn().unwrap();
+        let words = ["run", &name, "--", "python3", "-c", STUBBORN];
+        let start = || {
+            let mut tool = deployment.tool(&words);
+            tool.arg(&stamp);
+            Running::start(tool)
+        };
+        let mut tool = start();
         let is_running = || {
             // On a machine that is very busy, too few nodes may answer in time: another try.
-            if tool.try_wait().unwrap().is_some() {
-                tool = deployment.tool(&words).spawn().unwrap();
+            if tool.is_over() {
+                tool = start();
             }
             last_sign(&stamp) > 0
         };
         assert!(eventually(Duration::from_secs(60), is_running));
         let killed = boot_time_us();
-        tool.kill().unwrap();
-        tool.wait().unwrap();
+        drop(tool);
         // The kernel has killed the command before it reports that this program is gone.
         let gone = boot_time_us();
         // Two looks far enough apart that a living command writes in between.
@@ -301,9 +268,10 @@ fn a_process_of_another_group_is_left_alone() {
     // The command starts it, waits until it has a session of its own, and ends.
     let script = "setsid sh -c 'echo $$ > \"$0\"; exec sleep 99' \"$0\" >/dev/null 2>&1 & \
                   while [ ! -s \"$0\" ]; do sleep 0.01; done";
-    let words = ["run", "a", "--", "sh", "-c", script, file.to_str().unwrap()];
-    let ended = super::deployment::run(deployment.tool(&words));
+    let mut tool = deployment.tool(&["run", "a", "--", "sh", "-c", script]);
+    tool.arg(&file);
+    let ended = run(tool).exits(0);
     let pid: u32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
-    assert!(ended.code == Some(0) && exists(pid), "{}", ended.all());
-    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
+    assert!(exists(pid), "{}", ended.all());
+    send(pid, Signal::SIGKILL);
 }

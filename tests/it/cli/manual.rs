@@ -27,7 +27,7 @@ fn options(help: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_manual_page_has_every_option_of_every_command() {
-    let page = run(tool(&["manual"])).out.replace("\\-", "-");
+    let page = run(tool("manual")).out.replace("\\-", "-");
     let shared = page
         .split("\n.SS ")
         .find(|body| body.starts_with("Nodes and settings\n"))
@@ -37,9 +37,8 @@ fn the_manual_page_has_every_option_of_every_command() {
             .split("\n.SS ")
             .find(|body| body.lines().next() == Some(command));
         let section = section.unwrap_or_else(|| panic!("no section {command}"));
-        let help = run(tool(&[command, "--help"]));
-        assert_eq!(help.code, Some(0), "{}", help.err);
-        let options = options(&help.out);
+        let help = run(tool(&[command, "--help"])).exits(0).out;
+        let options = options(&help);
         for entry in section.lines().filter(|line| line.starts_with("\\fB-")) {
             let is_known = |(name, _): &(String, _)| entry == format!("\\fB{name}\\fR");
             assert!(options.iter().any(is_known), "{command}: {entry}");
@@ -52,7 +51,7 @@ fn the_manual_page_has_every_option_of_every_command() {
             );
         }
     }
-    let overview = run(tool(&["--help"])).out;
+    let overview = run(tool("--help")).out;
     let named = overview
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
@@ -66,24 +65,14 @@ fn the_manual_page_has_every_option_of_every_command() {
 fn the_version_is_a_command_and_an_option() {
     let expected = concat!("quorumlock ", env!("CARGO_PKG_VERSION"), "\n");
     for word in ["version", "--version", "-V"] {
-        let ended = run(tool(&[word]));
-        assert_eq!(
-            (ended.code, ended.out.as_str()),
-            (Some(0), expected),
-            "{word}"
-        );
+        assert_eq!(run(tool(word)).exits(0).out, expected, "{word}");
     }
 }
 
 #[test]
 fn completion_scripts_are_read_by_their_shells() {
     for shell in ["bash", "zsh", "fish"] {
-        let script = run(tool(&["complete", shell]));
-        assert!(
-            script.code == Some(0) && script.out.contains("no-extend"),
-            "{shell}: {}",
-            script.err
-        );
+        let script = run(tool(&["complete", shell])).exits(0).prints("no-extend");
         let known = Command::new(shell).args(["-n", "-c", &script.out]).output();
         let is_read = known.map_or(shell != "bash", |output| output.status.success());
         assert!(is_read, "{shell} does not read its script");
@@ -97,20 +86,15 @@ fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let last = &quoted[words.len() - 2..];
     let (last, before, words) = (&last[1], &last[0], quoted.join(" "));
     let show = "printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let script = run(tool(&["complete", "bash"])).out;
+    let script = run(tool("complete bash")).out;
     let script = format!(
         "{script}\nCOMP_WORDS=({words}); COMP_CWORD={at}; _quorumlock quorumlock {last} {before} 2>/dev/null; {show}"
     );
-    let output = Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(folder);
+    let shown = run(bash).out;
+    let lines = shown.lines().filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
 }
 
 #[test]
@@ -120,54 +104,45 @@ fn options_their_values_and_files_are_completed() {
         fs::write(folder.join(name), "").unwrap();
     }
     let offered = |words: &[&str]| offered(&folder, &[&["quorumlock"], words].concat());
-    let options = offered(&["run", "--no"]);
-    assert_eq!(
-        options,
-        ["--no-wait", "--no-extend", "--nodes", "--node-timeout"]
-    );
-    assert_eq!(offered(&["d"]), ["doctor"]);
+    let table: [(&[&str], &[&str]); 5] = [
+        (
+            &["run", "--no"],
+            &["--no-wait", "--no-extend", "--nodes", "--node-timeout"],
+        ),
+        (&["d"], &["doctor"]),
+        (
+            &["run", "--restart-policy", ""],
+            &["observed", "strict", "off"],
+        ),
+        (&["scan", "--ignore", "f"], &["foreign", "fence-at-rest"]),
+        (&["help", "com"], &["complete"]),
+    ];
+    for (words, expected) in table {
+        assert_eq!(offered(words), expected);
+    }
     for option in ["--config", "--cacert", "--cert", "--key"] {
         let mut files = offered(&["run", option, "lo"]);
         files.sort();
         assert_eq!(files, ["locks of jobs.env", "locks.env"], "{option}");
     }
-    assert_eq!(
-        offered(&["run", "--restart-policy", ""]),
-        ["observed", "strict", "off"]
-    );
-    assert_eq!(
-        offered(&["scan", "--ignore", "f"]),
-        ["foreign", "fence-at-rest"]
-    );
     assert!(
         offered(&["complete", ""])
             .ends_with(&["bash", "elvish", "fish", "powershell", "zsh"].map(str::to_owned))
     );
-    assert_eq!(offered(&["help", "com"]), ["complete"]);
-    let fish = run(tool(&["complete", "fish"])).out;
-    assert!(
-        fish.contains(" -l config ") && fish.contains(" -l restart-policy "),
-        "{fish}"
-    );
+    run(tool("complete fish"))
+        .prints(" -l config ")
+        .prints(" -l restart-policy ");
 }
 
 #[test]
 fn every_value_that_is_offered_is_one() {
-    for policy in offered(
-        Path::new("/"),
-        &["quorumlock", "nodes", "--restart-policy", ""],
-    ) {
-        let ended = run(tool(&[
-            "nodes",
-            "--nodes",
-            "redis://127.0.0.1:1",
-            "--restart-policy",
-            &policy,
-        ]));
-        assert_eq!(ended.code, Some(2), "{policy}: {}", ended.all());
+    let offered = |words: &[&str]| offered(Path::new("/"), &[words, &[""]].concat());
+    for policy in offered(&["quorumlock", "nodes", "--restart-policy"]) {
+        let words = format!("nodes --nodes redis://127.0.0.1:1 --restart-policy {policy}");
+        run(tool(&words)).exits(2);
     }
-    let help = run(tool(&["scan", "--help"])).out;
-    let kinds = offered(Path::new("/"), &["quorumlock", "scan", "--ignore", ""]);
+    let help = run(tool("scan --help")).out;
+    let kinds = offered(&["quorumlock", "scan", "--ignore"]);
     assert!(
         kinds.len() == 4 && kinds.iter().all(|kind| help.contains(kind.as_str())),
         "{kinds:?}"

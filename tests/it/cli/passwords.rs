@@ -1,12 +1,9 @@
 //! No output shows a password or a whole token, and the command does not find them in its
 //! environment.
 
-use super::deployment::{Ended, PRESENT, folder, run, tool, tool_at, wait};
-use crate::clients::ask;
+use super::deployment::{PRESENT, Running, each, folder, run, tool, tool_at};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -41,52 +38,32 @@ fn has_token(text: &str) -> bool {
 #[test]
 fn no_output_of_any_command_shows_a_password_or_a_token() {
     let servers = servers();
-    let url = |password: &str, server: &Server| {
-        format!("redis://:{password}@127.0.0.1:{}", server.port())
-    };
-    let right: Vec<String> = servers.iter().map(|server| url(PASSWORD, server)).collect();
+    let right = urls_of(&servers, &format!(":{PASSWORD}"));
     // One that is wrong, and one that is no URL.
-    let wrong: Vec<String> = servers
-        .iter()
-        .map(|server| url("hunter2wrong", server))
-        .collect();
-    let broken = [format!("redis://:{PASSWORD}@"), right[1].clone()];
-    for server in &servers {
-        ask(server, &["SET", "held", &"ab".repeat(20), "PX", "60000"]);
-        ask(server, &["SET", "endless", &"cd".repeat(20)]);
-    }
-    let commands: [&[&str]; 9] = [
-        &[
-            "run",
-            "-v",
-            "--json-events",
-            "2",
-            "--fenced",
-            "a",
-            "--",
-            "true",
-        ],
-        &["run", "-v", "-n", "held", "--", "true"],
-        &["nodes"],
-        &["show", "held", "--json"],
-        &["ls"],
-        &["scan", "--json"],
-        &["doctor"],
-        &["break", "endless", "--yes"],
-        &["bench", "--duration", "50ms"],
-    ];
-    for words in commands {
-        for urls in [right.join(","), wrong.join(","), broken.join(",")] {
+    let wrong = urls_of(&servers, ":hunter2wrong");
+    let broken = format!(
+        "redis://:{PASSWORD}@,{}",
+        urls_of(&servers[1..2], &format!(":{PASSWORD}"))
+    );
+    each(&servers, &format!("SET held {} PX 60000", "ab".repeat(20)));
+    each(&servers, &format!("SET endless {}", "cd".repeat(20)));
+    for words in [
+        "run -v --json-events 2 --fenced a -- true",
+        "run -v -n held -- true",
+        "nodes",
+        "show held --json",
+        "ls",
+        "scan --json",
+        "doctor",
+        "break endless --yes",
+        "bench --duration 50ms",
+    ] {
+        for urls in [&right, &wrong, &broken] {
             let mut tool = tool(words);
             tool.env("QUORUMLOCK_NODES", urls)
                 .env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
-            let ended = run(tool);
-            assert!(
-                !ended.all().contains(PASSWORD),
-                "{words:?}: {}",
-                ended.all()
-            );
-            assert!(!has_token(&ended.all()), "{words:?}: {}", ended.all());
+            let ended = run(tool).hides(PASSWORD);
+            assert!(!has_token(&ended.all()), "{words}: {}", ended.all());
         }
     }
 }
@@ -99,25 +76,24 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
     fs::write(&path, format!("{PASSWORD}\n")).unwrap();
     let path = path.to_str().unwrap();
     let print = format!("cat {path}");
-    for words in [["doctor"].as_slice(), &["ls"], &["run", "a", "--", "true"]] {
+    for (command, rest) in [("doctor", ""), ("ls", ""), ("run", "a -- true")] {
         for (option, value, is_right) in [
             ("--password-file", path, true),
             ("--password-command", &print, true),
             ("--password-command", "echo hunter3", false),
             ("--password-command", "exit 3", false),
         ] {
-            let words = [&words[..1], &[option, value], &words[1..]].concat();
-            let mut tool = tool(&words);
-            tool.env("QUORUMLOCK_NODES", &urls);
+            let mut tool = tool(&[command, option, value]);
+            tool.args(rest.split_whitespace())
+                .env("QUORUMLOCK_NODES", &urls);
             // Nodes that refuse the password are asked again until this time has passed.
             if !is_right {
                 tool.env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
             }
-            let ended = run(tool);
+            let ended = run(tool).hides("hunter");
             // The doctor has warnings about servers that keep nothing on disk.
-            let is_well = ended.code == Some(0) || words[0] == "doctor" && ended.code == Some(1);
-            assert_eq!(is_well, is_right, "{words:?}: {}", ended.all());
-            assert!(!ended.all().contains("hunter"), "{}", ended.all());
+            let is_well = ended.code == Some(0) || command == "doctor" && ended.code == Some(1);
+            assert_eq!(is_well, is_right, "{command} {option}: {}", ended.all());
         }
     }
 }
@@ -130,34 +106,24 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
     let (program, log) = (folder.join("quorumlock"), folder.join("log"));
     fs::copy(PRESENT, &program).unwrap();
     let print = format!("echo asked >> {}; echo {PASSWORD}", log.display());
-    let words = [
-        "run",
-        "--password-command",
-        &print,
-        "a",
-        "--",
-        "sleep",
-        "99",
-    ];
-    let mut running = tool_at(&program, &words);
-    running.env("QUORUMLOCK_NODES", urls);
-    let running = running.spawn().unwrap();
+    let mut running = tool_at(&program, &["run", "--password-command", &print]);
+    running
+        .args(["a", "--", "sleep", "99"])
+        .env("QUORUMLOCK_NODES", urls);
+    let running = Running::start(running);
     let asked = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     let holds = |server: &Server| server.keys().is_ok_and(|keys| keys == ["a"]);
     let soon = Duration::from_secs(10);
     assert!(eventually(soon, || servers.iter().all(holds)));
     fs::remove_file(&program).unwrap();
     let before = asked();
-    for server in &servers {
-        ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
-    }
+    each(&servers, "CLIENT KILL TYPE normal");
     assert!(
         eventually(soon, || asked() >= before + servers.len()),
         "asked {} times, and {before} before",
         asked()
     );
-    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert_eq!(wait(running).code, Some(143));
+    running.terminate();
 }
 
 #[test]
@@ -168,31 +134,23 @@ fn the_command_does_not_find_the_password_however_it_was_given() {
     fs::write(&file, format!("QUORUMLOCK_NODES={urls}\n")).unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     // The environment of the command and of all that it can see of this program's group.
-    let command = [
-        "a",
-        "--",
-        "sh",
-        "-c",
-        "cat /proc/$$/environ /proc/self/environ /proc/self/cmdline",
+    let command = "cat /proc/$$/environ /proc/self/environ /proc/self/cmdline";
+    let config = file.to_str().unwrap();
+    let environments: [(&[&str], bool); 3] = [
+        (&["run"], true),
+        (&["run", "--nodes", &urls], false),
+        (&["run", "--config", config], true),
     ];
-    let environments: [(&[&str], Option<&str>); 3] = [
-        (&["run"], Some(&urls)),
-        (&["run", "--nodes", &urls], None),
-        (&["run", "--config", file.to_str().unwrap()], Some(&urls)),
-    ];
-    for (words, variable) in environments {
-        let mut tool = tool(&[words, &command].concat());
-        if let Some(urls) = variable {
-            tool.env("QUORUMLOCK_NODES", urls);
+    for (words, has_variable) in environments {
+        let mut tool = tool(words);
+        tool.args(["a", "--", "sh", "-c", command]);
+        if has_variable {
+            tool.env("QUORUMLOCK_NODES", &urls);
         }
-        let Ended { code, out, err } = run(tool);
-        assert!(
-            code == Some(0) && out.contains("QUORUMLOCK_NAME=a"),
-            "{out} {err}"
-        );
-        assert!(
-            !format!("{out}{err}").contains(PASSWORD) && !out.contains("QUORUMLOCK_NODES"),
-            "{words:?}"
-        );
+        run(tool)
+            .exits(0)
+            .prints("QUORUMLOCK_NAME=a")
+            .hides(PASSWORD)
+            .hides("QUORUMLOCK_NODES");
     }
 }

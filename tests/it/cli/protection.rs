@@ -2,8 +2,8 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, PATIENT, prints, run};
-use crate::clients::{ask, ok};
+use super::deployment::{Deployment, Ended, PATIENT, each};
+use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
 use crate::support::server::Server;
@@ -17,24 +17,9 @@ const NOTHING_TOLD: &str =
 /// A deployment that a program has used.
 fn known(count: usize) -> Deployment {
     let deployment = Deployment::of(count);
-    assert_eq!(asks(&deployment, &["nodes"]).code, Some(0));
+    deployment.run("nodes").exits(0);
     thread::sleep(NO_LONGER_NEW);
     deployment
-}
-
-fn asks(deployment: &Deployment, words: &[&str]) -> Ended {
-    run(deployment.tool(words))
-}
-
-/// How often the output contains these words.
-#[track_caller]
-fn says_times(ended: &Ended, words: &str, times: usize) {
-    assert_eq!(
-        ended.out.matches(words).count(),
-        times,
-        "{words}: {}",
-        ended.all()
-    );
 }
 
 /// The values of these numbers, node by node; none of a null.
@@ -51,16 +36,23 @@ fn numbers(ended: &Ended, name: &str) -> Vec<Option<u64>> {
 #[test]
 fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     let deployment = known(3);
-    let nodes = prints(&deployment, &["nodes"], 0, &[]);
-    says_times(&nodes, ", votes counted for ", 3);
+    deployment
+        .run("nodes")
+        .exits(0)
+        .prints_times(", votes counted for ", 3);
     let guarantee =
         "guarantee: one valid holder, if at most 1 of 3 nodes loses its keys within max_ttl\n";
-    let doctor = prints(&deployment, &["doctor"], 0, &[guarantee]);
-    says_times(&doctor, "\n  votes counted for ", 3);
-    says_times(&doctor, "; the deployment began with it ", 3);
+    deployment
+        .run("doctor")
+        .exits(0)
+        .prints(guarantee)
+        .prints_times("\n  votes counted for ", 3)
+        .prints_times("; the deployment began with it ", 3);
     for command in ["nodes", "doctor"] {
-        let json = prints(&deployment, &[command, "--json"], 0, &[]);
-        says_times(&json, "\"note\":\"founder\"", 3);
+        let json = deployment
+            .run(&[command, "--json"])
+            .exits(0)
+            .prints_times("\"note\":\"founder\"", 3);
         let counted = numbers(&json, "votes_counted_ms");
         let least = NO_LONGER_NEW.as_millis() as u64;
         assert!(
@@ -73,15 +65,13 @@ fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
             (numbers(&json, "note_age_ms"), vec![None; 3])
         );
     }
-    let guarantee =
+    let policy =
         "\"restart_policy\":\"observed: a program that has just started does not count a node";
-    let json = prints(&deployment, &["doctor", "--json"], 0, &[guarantee]);
-    assert!(
-        json.out
-            .contains("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes"),
-        "{}",
-        json.all()
-    );
+    deployment
+        .run("doctor --json")
+        .exits(0)
+        .prints(policy)
+        .prints("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes");
 }
 
 #[test]
@@ -89,34 +79,24 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
     let mut deployment = known(3);
     deployment.servers[1].restart().unwrap();
     let address = deployment.servers[1].address();
-    let line = format!("{address}: in quarantine, known for ");
-    let nodes = prints(
-        &deployment,
-        &["nodes"],
-        1,
-        &[&line, " left, it joined or lost its keys "],
-    );
-    says_times(&nodes, ", votes counted for ", 2);
-    let fault = "fault: quarantine: its votes do not count for another ";
-    let fault_line = format!("{address}: does not vote\n");
-    let doctor = prints(
-        &deployment,
-        &["doctor"],
-        1,
-        &[
-            &fault_line,
-            fault,
-            " s: it joined or lost its keys ",
-            "; wait\n",
-        ],
-    );
-    says_times(&doctor, "fault: ", 1);
-    let json = prints(
-        &deployment,
-        &["nodes", "--json"],
-        1,
-        &["\"note\":\"since\""],
-    );
+    deployment
+        .run("nodes")
+        .exits(1)
+        .prints(&format!("{address}: in quarantine, known for "))
+        .prints(" left, it joined or lost its keys ")
+        .prints_times(", votes counted for ", 2);
+    deployment
+        .run("doctor")
+        .exits(1)
+        .prints(&format!("{address}: does not vote\n"))
+        .prints("fault: quarantine: its votes do not count for another ")
+        .prints(" s: it joined or lost its keys ")
+        .prints("; wait\n")
+        .prints_times("fault: ", 1);
+    let json = deployment
+        .run("nodes --json")
+        .exits(1)
+        .prints("\"note\":\"since\"");
     let waits = numbers(&json, "quarantine_ms");
     let age = numbers(&json, "note_age_ms");
     assert!(
@@ -133,22 +113,19 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
 #[test]
 fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     let deployment = Deployment::of(3);
-    let brief = ["--max-ttl", "500ms"];
-    let with_brief = |command| [&[command], &brief[..]].concat();
-    assert_eq!(asks(&deployment, &with_brief("nodes")).code, Some(0));
+    deployment.run("nodes --max-ttl 500ms").exits(0);
     thread::sleep(NO_LONGER_NEW);
-    deployment.servers[0].command(&["FLUSHALL"]).unwrap();
-    assert_eq!(asks(&deployment, &with_brief("nodes")).code, Some(1));
+    each(&deployment.servers[..1], "FLUSHALL");
+    deployment.run("nodes --max-ttl 500ms").exits(1);
     thread::sleep(NO_LONGER_NEW);
-    let doctor = asks(&deployment, &with_brief("doctor"));
-    says_times(&doctor, "; it joined or lost its keys ", 1);
-    says_times(&doctor, "  votes counted for ", 3);
-    let json = prints(
-        &deployment,
-        &[&with_brief("doctor")[..], &["--json"]].concat(),
-        0,
-        &["\"note\":\"since\""],
-    );
+    deployment
+        .run("doctor --max-ttl 500ms")
+        .prints_times("; it joined or lost its keys ", 1)
+        .prints_times("  votes counted for ", 3);
+    let json = deployment
+        .run("doctor --max-ttl 500ms --json")
+        .exits(0)
+        .prints("\"note\":\"since\"");
     let counted = numbers(&json, "votes_counted_ms")[0].unwrap();
     let age = numbers(&json, "note_age_ms")[0].unwrap();
     assert!((499..=501).contains(&(age - counted)), "{}", json.all());
@@ -163,147 +140,112 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     // All keys but the node's own.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
     ok(&deployment.servers[2], &user);
-    prints(&deployment, &["nodes"], 0, &[&format!(", {NOTHING_TOLD}")]);
+    deployment
+        .run("nodes")
+        .exits(0)
+        .prints(&format!(", {NOTHING_TOLD}"));
     let address = deployment.servers[2].address();
     let weaker = format!(
         "guarantee: one valid holder, if none of the 2 other nodes loses its keys within max_ttl, and {address} loses \
          none, of which it would tell nothing\n"
     );
-    let votes = format!("\n  votes count; {NOTHING_TOLD}\n");
     let advice = "warning: acl: the user lacks rights that restart protection needs: a program that has just started \
                   does not see that the node has lost its keys; ACL SETUSER default ~quorumlock-node:\n";
-    prints(&deployment, &["doctor"], 1, &[&weaker, &votes, advice]);
+    deployment
+        .run("doctor")
+        .exits(1)
+        .prints(&weaker)
+        .prints(&format!("\n  votes count; {NOTHING_TOLD}\n"))
+        .prints(advice);
     // The rule that is shown is enough.
-    deployment.servers[2]
-        .command(&["ACL", "SETUSER", "default", "~quorumlock-node:"])
-        .unwrap();
-    prints(&deployment, &["doctor"], 0, &["at most 1 of 3 nodes"]);
+    let remedy = "ACL SETUSER default ~quorumlock-node:";
+    each(&deployment.servers[2..], remedy);
+    deployment
+        .run("doctor")
+        .exits(0)
+        .prints("at most 1 of 3 nodes");
 }
 
 #[test]
 fn programs_with_other_settings_are_a_warning_of_each_node() {
     let mut deployment = known(3);
-    let longer = prints(
-        &deployment,
-        &["doctor", "--max-ttl", "2m"],
-        1,
-        &[", this one has 2 min: all wait for 2 min; set "],
-    );
-    says_times(
-        &longer,
-        "warning: max_ttl: another program has noted a max_ttl of 60 s",
-        3,
-    );
+    let warning = "warning: max_ttl: another program has noted a max_ttl of 60 s";
+    deployment
+        .run("doctor --max-ttl 2m")
+        .exits(1)
+        .prints(", this one has 2 min: all wait for 2 min; set ")
+        .prints_times(warning, 3);
     // It has stored the longer one, so the others have the mismatch now.
-    let shorter = prints(
-        &deployment,
-        &["doctor"],
-        1,
-        &["as the manual says (raise or lower max_ttl)\n"],
-    );
-    says_times(
-        &shorter,
-        "warning: max_ttl: another program has noted a max_ttl of 2 min, this one has 60 s: all",
-        3,
-    );
+    let warning =
+        "warning: max_ttl: another program has noted a max_ttl of 2 min, this one has 60 s: all";
+    deployment
+        .run("doctor")
+        .exits(1)
+        .prints("as the manual says (raise or lower max_ttl)\n")
+        .prints_times(warning, 3);
     deployment.servers.extend(Server::several(2).unwrap());
-    let more = asks(&deployment, &["doctor", "--max-ttl", "2m"]);
-    says_times(
-        &more,
-        "warning: nodes: another program has noted 3 nodes, this one has 5: two may hold a lock",
-        3,
-    );
-    assert!(
-        more.out
-            .contains(", and all programs have the same nodes\n"),
-        "{}",
-        more.all()
-    );
-    let json = asks(&deployment, &["nodes", "--json", "--max-ttl", "2m"]);
-    says_times(&json, "\"mismatches\":[\"nodes\"]", 3);
+    let warning =
+        "warning: nodes: another program has noted 3 nodes, this one has 5: two may hold a lock";
+    deployment
+        .run("doctor --max-ttl 2m")
+        .prints_times(warning, 3)
+        .prints(", and all programs have the same nodes\n");
+    deployment
+        .run("nodes --json --max-ttl 2m")
+        .prints_times("\"mismatches\":[\"nodes\"]", 3);
 }
 
 #[test]
 fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let single = known(1);
+    let patient = format!("doctor {PATIENT}");
     let lost = "guarantee: one valid holder, if the node does not lose its keys ";
     let restarted = "and is not restarted: it writes nothing to disk\n";
-    prints(
-        &single,
-        &[&["doctor"], &PATIENT[..]].concat(),
-        0,
-        &[&format!("{lost}within max_ttl, {restarted}")],
-    );
-    prints(
-        &single,
-        &["doctor", "--restart-policy", "off"],
-        0,
-        &[
-            &format!("{lost}while a lock is held, {restarted}"),
-            "\n  votes count, by restart policy off; the deployment ",
-        ],
-    );
-    let strict = [
-        "doctor",
-        "--restart-policy",
-        "strict",
-        "--unavailable-after",
-        "100ms",
-    ];
-    let waits = "fault: quarantine: its votes do not count for another ";
-    prints(
-        &single,
-        &strict,
-        2,
-        &[
-            "guarantee: one valid holder, whatever keys nodes lose\n",
-            waits,
-        ],
-    );
-    ask(&single.servers[0], &["CONFIG", "SET", "save", "3600 1"]);
-    ask(
-        &single.servers[0],
-        &["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"],
-    );
-    prints(
-        &single,
-        &[&["doctor"], &PATIENT[..]].concat(),
-        0,
-        &[&format!("{lost}within max_ttl\n")],
-    );
+    single
+        .run(&patient)
+        .exits(0)
+        .prints(&format!("{lost}within max_ttl, {restarted}"));
+    single
+        .run("doctor --restart-policy off")
+        .exits(0)
+        .prints(&format!("{lost}while a lock is held, {restarted}"))
+        .prints("\n  votes count, by restart policy off; the deployment ");
+    single
+        .run("doctor --restart-policy strict --unavailable-after 100ms")
+        .exits(2)
+        .prints("guarantee: one valid holder, whatever keys nodes lose\n")
+        .prints("fault: quarantine: its votes do not count for another ");
+    each(&single.servers, &["CONFIG", "SET", "save", "3600 1"]);
+    let goes_on = "CONFIG SET stop-writes-on-bgsave-error no";
+    each(&single.servers, goes_on);
+    single
+        .run(&patient)
+        .exits(0)
+        .prints(&format!("{lost}within max_ttl\n"));
 
+    let appending = ["--appendonly", "yes", "--appendfsync", "always"];
+    let start = |_| Server::with(&appending).unwrap();
     let durable = Deployment {
-        servers: (0..3)
-            .map(|_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap())
-            .collect(),
+        servers: (0..3).map(start).collect(),
     };
-    prints(
-        &durable,
-        &[&["doctor", "--durable"], &PATIENT[..]].concat(),
-        0,
-        &[
-            " keep their keys, as declared\n",
-            "\n  votes count, because it is declared durable; the deployment began with it ",
-        ],
-    );
-    let limit = ["CONFIG", "SET", "maxmemory", "100mb"];
-    durable.servers[1].command(&limit).unwrap();
-    ask(
-        &durable.servers[1],
-        &["CONFIG", "SET", "maxmemory-policy", "volatile-lru"],
-    );
-    let address = durable.servers[1].address();
-    let evicts = format!(
-        "at most 1 of 3 nodes loses its keys within max_ttl, and {address} (volatile-lru) evicts no lock\n"
-    );
-    prints(&durable, &["doctor"], 1, &[&evicts]);
+    durable
+        .run(&format!("{patient} --durable"))
+        .exits(0)
+        .prints(" keep their keys, as declared\n")
+        .prints("\n  votes count, because it is declared durable; the deployment began with it ");
+    let evicting = &durable.servers[1..2];
+    each(evicting, "CONFIG SET maxmemory 100mb");
+    each(evicting, "CONFIG SET maxmemory-policy volatile-lru");
+    durable.run("doctor").exits(1).prints(&format!(
+        "at most 1 of 3 nodes loses its keys within max_ttl, and {} (volatile-lru) evicts no lock\n",
+        evicting[0].address()
+    ));
     let mut absent = known(3);
     absent.servers[0].kill();
-    let unknown = format!(
+    absent.run("doctor").exits(1).prints(&format!(
         "within max_ttl, and {} remembers losses, which is not known\n",
         absent.servers[0].address()
-    );
-    prints(&absent, &["doctor"], 1, &[&unknown]);
+    ));
 }
 
 #[test]
@@ -317,16 +259,8 @@ fn the_manual_and_doctor_say_the_same_of_each_policy() {
         "src/ffi/quorumlock.h",
     ];
     for policy in ["observed", "strict", "off"] {
-        let doctor = asks(
-            &deployment,
-            &[
-                "doctor",
-                "--restart-policy",
-                policy,
-                "--unavailable-after",
-                "100ms",
-            ],
-        );
+        let options = format!("--restart-policy {policy} --unavailable-after 100ms");
+        let doctor = deployment.run(&format!("doctor {options}"));
         let begin = format!("restart policy {policy}: ");
         let line = doctor
             .out

@@ -1,10 +1,8 @@
 //! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find
 //! with it.
 
-use super::deployment::{Deployment, Ended, run};
-use crate::clients::{ask, ok};
+use super::deployment::{Deployment, Ended, each, run};
 use crate::support::capable::has_users;
-use crate::support::server::Server;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -37,26 +35,22 @@ struct Users(Deployment);
 
 impl Users {
     /// Grants that user these rights too, and takes this word of the rule away.
-    fn with(&self, more: &[&str], lacking: &str) {
-        let words: Vec<String> = rule().into_iter().filter(|word| word != lacking).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let set = [
-            &["ACL", "SETUSER", "locks", "reset"],
-            words.as_slice(),
-            more,
-        ]
-        .concat();
-        let set = |server: &Server| ok(server, &set);
-        self.0.servers.iter().for_each(set);
+    fn with(&self, more: &str, lacking: &str) {
+        let rule = rule();
+        let granted = rule
+            .iter()
+            .map(String::as_str)
+            .filter(|word| *word != lacking);
+        let user = ["ACL", "SETUSER", "locks", "reset"].into_iter();
+        let words: Vec<&str> = user.chain(granted).chain(more.split_whitespace()).collect();
+        each(&self.0.servers, &words);
     }
 
-    fn asks(&self, words: &[&str]) -> Ended {
+    fn asks(&self, words: &str) -> Ended {
         let mut tool = self.0.tool(words);
-        tool.env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms");
-        tool.env(
-            "QUORUMLOCK_NODES",
-            self.0.urls().replace("redis://", "redis://locks:password@"),
-        );
+        let urls = self.0.urls().replace("redis://", "redis://locks:password@");
+        tool.env("QUORUMLOCK_UNAVAILABLE_AFTER", "100ms")
+            .env("QUORUMLOCK_NODES", urls);
         run(tool)
     }
 }
@@ -67,22 +61,19 @@ fn doctor_finds_the_user_of_the_manual_fine() {
         return;
     }
     let users = Users(Deployment::of(1));
-    users.with(&[], "");
-    let fine = users.asks(&["doctor", "--names", "orders/"]);
-    assert_eq!(fine.code, Some(0), "{}", fine.all());
+    users.with("", "");
+    users.asks("doctor --names orders/").exits(0);
     // Its keys are not known: they are asked for, and not guessed.
-    let unknown = users.asks(&["doctor"]);
-    let is_asked =
-        unknown.out.contains("fault: names: ") && unknown.out.contains("by --names or --prefix");
-    assert!(
-        unknown.code == Some(2) && is_asked && !unknown.out.contains("ACL SETUSER"),
-        "{}",
-        unknown.all()
-    );
+    users
+        .asks("doctor")
+        .exits(2)
+        .prints("fault: names: ")
+        .prints("by --names or --prefix")
+        .hides("ACL SETUSER");
     // A user that may read its own patterns need not name them.
-    users.with(&["+acl"], "");
-    let own = users.asks(&["doctor"]);
-    assert_eq!((own.code, users.0.keys()), (Some(0), 0), "{}", own.all());
+    users.with("+acl", "");
+    users.asks("doctor").exits(0);
+    assert_eq!(users.0.keys(), 0);
 }
 
 #[test]
@@ -98,8 +89,8 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
         .filter(|word| *word != "+cluster|info")
         .collect();
     let advises = |users: &Users, lacking: &String| {
-        users.with(&[], lacking);
-        let found = users.asks(&["doctor", "--names", "orders/"]);
+        users.with("", lacking);
+        let found = users.asks("doctor --names orders/");
         let lines = found
             .out
             .split("ACL SETUSER locks ")
@@ -143,12 +134,11 @@ fn doctor_says_what_it_does_not_see_without_info() {
         return;
     }
     let users = Users(Deployment::of(1));
-    users.with(&[], "+info");
-    let found = users.asks(&["doctor", "--names", "orders/", "--durable"]);
-    let is_said = found
-        .out
-        .contains("warning: no-info: the user may not run INFO: version, role, persistence");
-    assert!(found.code == Some(1) && is_said, "{}", found.all());
+    users.with("", "+info");
+    let found = users
+        .asks("doctor --names orders/ --durable")
+        .exits(1)
+        .prints("warning: no-info: the user may not run INFO: version, role, persistence");
     for invented in ["Redis", "appends nothing", "up for", "not-durable"] {
         assert!(!found.out.contains(invented), "{invented}: {}", found.all());
     }
@@ -160,38 +150,28 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
         return;
     }
     let users = Users(Deployment::of(3));
-    for server in &users.0.servers {
-        ask(server, &["SET", "orders/1", &"1".repeat(40), "PX", "50000"]);
-        ask(server, &["SET", "secret", "of another program"]);
+    let lock = format!("SET orders/1 {} PX 50000", "1".repeat(40));
+    each(&users.0.servers, &lock);
+    each(&users.0.servers, &["SET", "secret", "of another program"]);
+    users.with("", "");
+    for words in ["ls", "scan"] {
+        users
+            .asks(words)
+            .exits(69)
+            .reports("SCAN: permission denied");
     }
-    users.with(&[], "");
-    for words in [["ls"], ["scan"]] {
-        let refused = users.asks(&words);
-        assert!(
-            refused.code == Some(69) && refused.err.contains("SCAN: permission denied"),
-            "{}",
-            refused.all()
-        );
-    }
-    users.with(&["+scan"], "");
-    let listed = users.asks(&["ls"]);
-    let is_listed = listed.out.lines().count() == 2 && listed.out.contains("orders/1  held");
+    users.with("+scan", "");
+    let listed = users.asks("ls").exits(0).prints("orders/1  held");
     assert!(
-        listed.code == Some(0) && is_listed && listed.err.is_empty(),
+        listed.out.lines().count() == 2 && listed.err.is_empty(),
         "{}",
         listed.all()
     );
-    let scanned = users.asks(&["scan"]);
-    assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
-    assert_eq!(users.asks(&["show", "orders/1"]).code, Some(0));
-    assert_eq!(users.asks(&["break", "orders/1", "--yes"]).code, Some(0));
+    users.asks("scan").exits(0).prints_nothing();
+    users.asks("show orders/1").exits(0);
+    users.asks("break orders/1 --yes").exits(0);
     // A lock is not called free because it must not be read.
-    let hidden = users.asks(&["show", "secret"]);
-    assert!(
-        hidden.code == Some(69) && hidden.out.contains("unknown"),
-        "{}",
-        hidden.all()
-    );
+    users.asks("show secret").exits(69).prints("unknown");
 }
 
 #[test]
@@ -200,20 +180,16 @@ fn a_probe_tries_a_lock_of_a_name_that_the_user_has_a_right_to() {
         return;
     }
     let users = Users(Deployment::of(3));
-    users.with(&[], "");
-    assert_eq!(users.asks(&["nodes", "--names", "orders/"]).code, Some(0));
-    assert_eq!(users.asks(&["nodes", "--prefix", "orders/"]).code, Some(0));
-    let refused = users.asks(&["nodes"]);
-    assert!(
-        refused.code == Some(2) && refused.err.contains("by --names or --prefix"),
-        "{}",
-        refused.all()
-    );
-    users.with(&[], "+set");
-    let refused = users.asks(&["nodes", "--names", "orders/"]);
-    assert!(
-        refused.code == Some(2) && refused.out.matches("may not run SET").count() == 3,
-        "{}",
-        refused.all()
-    );
+    users.with("", "");
+    users.asks("nodes --names orders/").exits(0);
+    users.asks("nodes --prefix orders/").exits(0);
+    users
+        .asks("nodes")
+        .exits(2)
+        .reports("by --names or --prefix");
+    users.with("", "+set");
+    users
+        .asks("nodes --names orders/")
+        .exits(2)
+        .prints_times("may not run SET", 3);
 }

@@ -1,16 +1,11 @@
 //! The session that README.md and the page on the command line show can be reproduced: its commands
 //! are run, and print what it shows.
 
-use super::deployment::{Deployment, run, wait};
-use crate::clients::ask;
+use super::deployment::{Deployment, Ended, each};
 use crate::support::capable::has_users;
-use crate::support::process::eventually;
 use crate::support::server::Server;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 const PROMPT: &str = "$ ";
 
@@ -80,7 +75,7 @@ fn the_session_of_the_readme_can_be_had() {
         ]
     );
     let addresses: Vec<String> = deployment.servers.iter().map(Server::address).collect();
-    let prints = |ended: super::deployment::Ended, index: usize| {
+    let prints = |ended: Ended, index: usize| {
         // Both are servers of a session that can be had.
         let mut shown = ended.all().replace("Valkey", "Redis");
         for (number, address) in addresses.iter().enumerate() {
@@ -90,22 +85,14 @@ fn the_session_of_the_readme_can_be_had() {
         let printed: Vec<String> = shown.lines().map(str::to_owned).collect();
         assert_eq!(shapes(&printed), shapes(&session[index].1), "{shown}");
     };
-    let held = deployment
-        .tool(&["run", "--no-wait", "nightly-report", "--", "sleep", "60"])
-        .spawn()
-        .unwrap();
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
-    let mut refused =
-        run(deployment.tool(&["run", "--no-wait", "nightly-report", "--", "echo", "never"]));
+    let held = deployment.start("run --no-wait nightly-report -- sleep 60");
+    deployment.wait_for_keys(3);
+    let mut refused = deployment.run("run --no-wait nightly-report -- echo never");
     refused.err += &format!("{}\n", refused.code.unwrap());
     prints(refused, 2);
-    prints(run(deployment.tool(&["ls"])), 3);
-    kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert_eq!(wait(held).code, Some(143));
-    ask(
-        &deployment.servers[1],
-        &["ACL", "SETUSER", "default", "-publish"],
-    );
+    prints(deployment.run("ls"), 3);
+    held.terminate();
+    each(&deployment.servers[1..2], "ACL SETUSER default -publish");
     deployment.servers[2].kill();
-    prints(run(deployment.tool(&["doctor"])), 4);
+    prints(deployment.run("doctor"), 4);
 }

@@ -1,99 +1,79 @@
 //! Messages about settings name them as they were given: by the option, or by the variable.
 
-use super::deployment::{run, tool};
-
-/// Names and values.
-type Variables<'v> = &'v [(&'v str, &'v str)];
-
-/// The message of `nodes` with these options and variables, none of which can be used.
-fn refusal(words: &[&str], variables: Variables<'_>) -> String {
-    let mut tool = tool(&[&["nodes"], words].concat());
-    tool.env("QUORUMLOCK_NODES", "rediss://127.0.0.1:1")
-        .envs(variables.iter().copied());
-    let ended = run(tool);
-    assert_eq!(
-        ended.code,
-        Some(78),
-        "{words:?} {variables:?}: {}",
-        ended.all()
-    );
-    ended.err
-}
+use super::deployment::{Deployment, run, tool};
 
 #[test]
 fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
-    let table: [(&[&str], Variables<'_>, &str); 14] = [
+    // Options, a variable with its value, and the message.
+    let table = [
         (
-            &["--nodes", ","],
-            &[],
+            "--nodes ,",
+            "",
             "--nodes: no node: name at least one by its URL",
         ),
         (
-            &[],
-            &[("QUORUMLOCK_NODES", ",")],
+            "",
+            "NODES ,",
             "QUORUMLOCK_NODES: no node: name at least one by its URL",
         ),
-        (&["--node-timeout", "0"], &[], "--node-timeout: "),
+        ("--node-timeout 0", "", "--node-timeout: "),
+        ("", "NODE_TIMEOUT 0", "QUORUMLOCK_NODE_TIMEOUT: "),
         (
-            &[],
-            &[("QUORUMLOCK_NODE_TIMEOUT", "0")],
-            "QUORUMLOCK_NODE_TIMEOUT: ",
-        ),
-        (
-            &["--restart-policy", "x"],
-            &[],
+            "--restart-policy x",
+            "",
             "--restart-policy: must be one of observed, strict, off",
         ),
         (
-            &[],
-            &[("QUORUMLOCK_TTL", "5")],
+            "",
+            "TTL 5",
             "QUORUMLOCK_TTL: must be a duration, such as 250ms, 30s or 5m",
         ),
         (
-            &[],
-            &[("QUORUMLOCK_TTL", "90s")],
+            "",
+            "TTL 90s",
             "QUORUMLOCK_TTL: is longer than QUORUMLOCK_MAX_TTL (60 s)",
         ),
         (
-            &["--max-ttl", "4s"],
-            &[("QUORUMLOCK_TTL", "5s")],
+            "--max-ttl 4s",
+            "TTL 5s",
             "QUORUMLOCK_TTL: is longer than --max-ttl (4 s)",
         ),
         (
-            &[],
-            &[("QUORUMLOCK_SNI", "h")],
+            "",
+            "SNI h",
             "QUORUMLOCK_SNI: is no setting any more: write ?server_name= in each URL",
         ),
-        (&["--cacert", "/nowhere"], &[], "--cacert: /nowhere: "),
+        ("--cacert /nowhere", "", "--cacert: /nowhere: "),
+        ("", "CACERT /nowhere", "QUORUMLOCK_CACERT: /nowhere: "),
         (
-            &[],
-            &[("QUORUMLOCK_CACERT", "/nowhere")],
-            "QUORUMLOCK_CACERT: /nowhere: ",
-        ),
-        (
-            &["--password-file", "/nowhere"],
-            &[],
+            "--password-file /nowhere",
+            "",
             "--password-file: /nowhere: the password file cannot be read",
         ),
         (
-            &[],
-            &[("QUORUMLOCK_PASSWORD_FILE", "/")],
+            "",
+            "PASSWORD_FILE /",
             "QUORUMLOCK_PASSWORD_FILE: /: the password file cannot be read: is a directory",
         ),
         (
-            &["--cert", "/nowhere"],
-            &[],
+            "--cert /nowhere",
+            "",
             "--cert and QUORUMLOCK_KEY are set together",
         ),
     ];
-    for (words, variables, expected) in table
+    for (options, variable, expected) in table
         .into_iter()
         .filter(|(.., text)| cfg!(feature = "tls") || !is_of_tls(text))
     {
-        let message = refusal(words, variables);
+        let mut tool = tool(&format!("nodes {options}"));
+        tool.env("QUORUMLOCK_NODES", "rediss://127.0.0.1:1");
+        if let Some((name, value)) = variable.split_once(' ') {
+            tool.env(format!("QUORUMLOCK_{name}"), value);
+        }
+        let message = run(tool).exits(78).err;
         assert!(
             message.starts_with(&format!("quorumlock: {expected}")),
-            "{words:?} {variables:?}: {message}"
+            "{options} {variable}: {message}"
         );
         assert!(!message.contains("::"), "{message}");
     }
@@ -124,16 +104,10 @@ fn is_of_tls(text: &str) -> bool {
 
 #[test]
 fn a_time_to_live_has_its_unit() {
-    let deployment = super::deployment::Deployment::of(1);
-    let mut tool = deployment.tool(&[
-        "run",
-        "a",
-        "--",
-        "sh",
-        "-c",
-        "echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N",
-    ]);
-    tool.env("QUORUMLOCK_TTL", "5s");
+    let deployment = Deployment::of(1);
+    let mut tool = deployment.tool("run a -- sh -c");
+    tool.arg("echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N")
+        .env("QUORUMLOCK_TTL", "5s");
     let ended = run(tool);
     let times: Vec<i64> = ended
         .out

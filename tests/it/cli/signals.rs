@@ -1,22 +1,23 @@
 //! Signals: they end a wait, start nothing, and go to the command.
 
-use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait, with_signals};
+use super::deployment::{
+    Deployment, Ended, PRESENT, Running, boot_time_us, events, folder, has_thread, in_script,
+    rounds, with_signals,
+};
 use crate::support::preload;
 use crate::support::process::eventually;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Child;
+use std::process::Stdio;
+use std::thread;
 use std::time::Duration;
 
+/// Far longer than a process takes to do what it is asked for.
+const SOON: Duration = Duration::from_secs(10);
 /// Programs that run at the same time.
 const AT_ONCE: usize = 8;
-
-fn send(tool: &Child, signal: Signal) {
-    kill(Pid::from_raw(tool.id().cast_signed()), signal).unwrap();
-}
 
 /// Times in `0..limit`, the same in each run.
 fn times(limit: u64) -> impl Iterator<Item = Duration> {
@@ -39,29 +40,16 @@ fn terminated(
 ) -> (bool, Option<String>) {
     let log = folder.join(format!("{number}.events"));
     let stamp = folder.join(format!("{number}.stamp"));
-    let script = "exec 9>\"$0\"; exec \"$@\"";
-    let mut tool = std::process::Command::new("sh");
-    tool.args(["-c", script])
-        .arg(&log)
-        .arg(env!("CARGO_BIN_EXE_quorumlock"));
-    tool.args([
-        "run",
-        "--json-events",
-        "9",
-        &format!("lock-{number}"),
-        "--",
-        "sh",
-        "-c",
-        ": > \"$0\"",
-    ])
-    .arg(&stamp);
-    tool.env("QUORUMLOCK_NODES", deployment.urls())
-        .stdin(std::process::Stdio::null());
-    let mut tool = tool.stderr(std::process::Stdio::null()).spawn().unwrap();
-    std::thread::sleep(after);
-    send(&tool, Signal::SIGTERM);
+    let mut tool = in_script(deployment, "exec 9>\"$0\"; exec \"$@\"", &log);
+    tool.args("run --json-events 9".split(' '))
+        .arg(format!("lock-{number}"))
+        .args(["--", "sh", "-c", ": > \"$0\""])
+        .arg(&stamp);
+    let mut tool = Running::start(tool);
+    thread::sleep(after);
+    tool.send(Signal::SIGTERM);
     let sent = boot_time_us();
-    let status = tool.wait().unwrap();
+    let status = tool.0.wait().unwrap();
     let events = events(&fs::read_to_string(&log).unwrap_or_default());
     let started = events
         .iter()
@@ -95,7 +83,7 @@ fn no_command_starts_after_a_signal_and_no_key_is_left() {
             .map(|index| (number + index, times.next().unwrap()))
             .collect();
         number += AT_ONCE;
-        let results = std::thread::scope(|scope| {
+        let results = thread::scope(|scope| {
             let deployment = &deployment;
             let folder = &folder;
             let run = |(number, after)| {
@@ -111,11 +99,7 @@ fn no_command_starts_after_a_signal_and_no_key_is_left() {
             assert_eq!(fault, None);
             started += usize::from(has_started);
         }
-        // Far sooner than a key ends by itself.
-        assert!(
-            eventually(Duration::from_secs(5), || deployment.keys() == 0),
-            "a key is left"
-        );
+        deployment.keeps(0);
     }
     println!("{number} signals: {started} commands had started before, none afterwards");
 }
@@ -123,65 +107,39 @@ fn no_command_starts_after_a_signal_and_no_key_is_left() {
 #[test]
 fn each_stopping_signal_ends_a_wait() {
     let deployment = Deployment::of(3);
-    let mut holder = deployment
-        .tool(&["run", "a", "--", "sleep", "99"])
-        .spawn()
-        .unwrap();
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
+    let holder = deployment.hold("a");
     for (signal, code) in [
         (Signal::SIGHUP, 129),
         (Signal::SIGINT, 130),
         (Signal::SIGQUIT, 131),
         (Signal::SIGTERM, 143),
     ] {
-        let waiting = with_signals(&deployment.tool(&["run", "-v", "a", "--", "echo", "started"]))
-            .spawn()
-            .unwrap();
-        let is_waiting = || {
-            // It has blocked its signals once its thread for them is there.
-            let tasks = fs::read_dir(format!("/proc/{}/task", waiting.id()))
-                .unwrap()
-                .flatten();
-            tasks
-                .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
-                .any(|name| name == "signals\n")
-        };
-        assert!(eventually(Duration::from_secs(10), is_waiting));
+        let tool = with_signals(&deployment.tool("run -v a -- echo started"));
+        let waiting = Running::start(tool);
+        assert!(eventually(SOON, || has_thread(waiting.pid(), "signals")));
         // It means nothing to a program that waits.
-        send(&waiting, Signal::SIGUSR1);
-        send(&waiting, signal);
-        let ended = wait(waiting);
-        assert_eq!(
-            (ended.code, ended.out.as_str()),
-            (Some(code), ""),
-            "{}",
-            ended.err
-        );
+        waiting.send(Signal::SIGUSR1);
+        waiting.send(signal);
+        assert_eq!(waiting.wait().exits(code).out, "");
     }
-    send(&holder, Signal::SIGTERM);
-    holder.wait().unwrap();
+    drop(holder);
 }
 
 #[test]
 fn signals_go_to_the_group_and_not_past_it() {
     let deployment = Deployment::of(1);
     let folder = folder();
-    for foreground in [false, true] {
-        let file = folder.join(format!("{foreground}"));
+    for options in ["", "--foreground"] {
+        let file = folder.join(format!("group{options}"));
         // Each signal leaves its name; the last one ends it.
         let script = "for s in HUP INT QUIT USR1 USR2; do trap \"echo $s >> '$0'\" $s; done; trap 'echo TERM >> \
                       \"$0\"; exit 9' TERM; echo ready > \"$0\"; while :; do sleep 0.01; done";
-        let mut words = vec!["run"];
-        words.extend(foreground.then_some("--foreground"));
-        words.extend(["a", "--", "sh", "-c", script, file.to_str().unwrap()]);
-        let tool = with_signals(&deployment.tool(&words)).spawn().unwrap();
-        let lines = || {
-            fs::read_to_string(&file)
-                .unwrap_or_default()
-                .lines()
-                .count()
-        };
-        assert!(eventually(Duration::from_secs(10), || lines() == 1));
+        let mut tool = deployment.tool(&format!("run {options} a -- sh -c"));
+        tool.arg(script).arg(&file);
+        let running = Running::start(with_signals(&tool));
+        let text = || fs::read_to_string(&file).unwrap_or_default();
+        let shows = |count| eventually(SOON, || text().lines().count() == count);
+        assert!(shows(1));
         let signals = [
             Signal::SIGHUP,
             Signal::SIGINT,
@@ -190,19 +148,12 @@ fn signals_go_to_the_group_and_not_past_it() {
             Signal::SIGUSR2,
         ];
         for (index, signal) in signals.into_iter().enumerate() {
-            send(&tool, signal);
-            assert!(
-                eventually(Duration::from_secs(10), || lines() == index + 2),
-                "{signal}"
-            );
+            running.send(signal);
+            assert!(shows(index + 2), "{signal}");
         }
-        send(&tool, Signal::SIGTERM);
-        assert_eq!(wait(tool).code, Some(9));
-        let text = fs::read_to_string(&file).unwrap();
-        assert_eq!(
-            text.lines().collect::<Vec<_>>(),
-            ["ready", "HUP", "INT", "QUIT", "USR1", "USR2", "TERM"]
-        );
+        running.send(Signal::SIGTERM);
+        running.wait().exits(9);
+        assert_eq!(text(), "ready\nHUP\nINT\nQUIT\nUSR1\nUSR2\nTERM\n");
     }
 }
 
@@ -210,37 +161,22 @@ fn signals_go_to_the_group_and_not_past_it() {
 fn a_parent_that_ignored_sigchld_changes_nothing() {
     let deployment = Deployment::of(1);
     let start = |script: &str| {
-        let mut tool = with_signals(&deployment.tool(&["run", "a", "--", "sh", "-c", script]));
         // The last of its operands is the program, the others are options.
-        let mut ignoring = std::process::Command::new("env");
-        ignoring
-            .arg("--ignore-signal=CHLD")
-            .arg(tool.get_program())
-            .args(tool.get_args());
-        ignoring
-            .env("QUORUMLOCK_NODES", deployment.urls())
-            .stdin(std::process::Stdio::null());
-        tool = ignoring;
-        tool.stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap()
+        let words = format!("--ignore-signal=CHLD --default-signal=HUP,INT,QUIT {PRESENT}");
+        let mut tool = deployment.tool_at("env", &words);
+        tool.args(["run", "a", "--", "sh", "-c", script]);
+        Running::start(tool)
     };
-    let ended = |mut tool: Child| {
-        let is_over = eventually(Duration::from_secs(20), || {
-            tool.try_wait().unwrap().is_some()
-        });
-        if !is_over {
-            tool.kill().unwrap();
-        }
+    let ended = |mut tool: Running| -> Ended {
+        let is_over = eventually(2 * SOON, || tool.is_over());
         assert!(is_over, "it does not end");
-        wait(tool)
+        tool.wait()
     };
-    assert_eq!(ended(start("exit 3")).code, Some(3));
+    ended(start("exit 3")).exits(3);
     let running = start("exec sleep 99");
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 1));
-    send(&running, Signal::SIGTERM);
-    assert_eq!(ended(running).code, Some(143));
+    deployment.wait_for_keys(1);
+    running.send(Signal::SIGTERM);
+    ended(running).exits(143);
     // The command does not inherit it: SIGCHLD is the bit of 0x10000.
     let ignored = ended(start("grep SigIgn /proc/self/status")).out;
     let mask =
@@ -257,22 +193,19 @@ fn nothing_is_signalled_after_it_was_reaped() {
         let path = |name: &str| folder.join(format!("{round}.{name}"));
         // It ends among signals, and leaves a process behind that ends among signals.
         let script = "trap '' USR1; : > \"$0\"; (trap '' TERM; sleep 0.04) & sleep 0.02; exit 3";
-        let mut words = vec!["run"];
-        words.extend((round % 2 == 1).then_some("--foreground"));
-        words.extend(["a", "--", "sh", "-c", script]);
-        let mut tool = deployment.tool(&words);
-        tool.arg(path("ready"))
+        let option = ["", "--foreground"][round % 2];
+        let mut tool = deployment.tool(&format!("run {option} a -- sh -c"));
+        tool.arg(script)
+            .arg(path("ready"))
             .env(preload::VARIABLE, &library)
-            .env("SIGNALS_FILE", path("signals"));
-        let mut tool = tool.stderr(std::process::Stdio::inherit()).spawn().unwrap();
-        assert!(eventually(Duration::from_secs(30), || path("ready").exists()));
-        let code = loop {
-            match tool.try_wait().unwrap() {
-                Some(status) => break status.code(),
-                None => send(&tool, Signal::SIGUSR1),
-            }
-        };
-        assert_eq!(code, Some(3));
+            .env("SIGNALS_FILE", path("signals"))
+            .stderr(Stdio::inherit());
+        let mut running = Running::start(tool);
+        assert!(eventually(3 * SOON, || path("ready").exists()));
+        while !running.is_over() {
+            running.send(Signal::SIGUSR1);
+        }
+        running.wait().exits(3);
         // The one that opens the gate is always there. How many more arrive apart, the machine
         // decides.
         assert!(
@@ -289,29 +222,24 @@ fn the_lock_is_held_while_the_group_lives_whichever_signal_ends_a_part_of_it() {
     let folder = folder();
     let file = folder.join("left");
     let script = "(trap '' TERM; sleep 1; : > \"$0\") & sh -c 'kill -40 $$'; kill -40 $$";
-    let words = ["run", "a", "--", "sh", "-c", script, file.to_str().unwrap()];
-    let tool = deployment.tool(&words).spawn().unwrap();
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 1));
-    let ended = wait(tool);
+    let mut tool = deployment.tool(&["run", "a", "--", "sh", "-c", script]);
+    tool.arg(&file);
+    let running = Running::start(tool);
+    deployment.wait_for_keys(1);
+    let ended = running.wait();
     assert!(file.exists(), "released before: {}", ended.all());
-    assert_eq!(ended.code, Some(128 + 40));
+    ended.exits(128 + 40);
     assert_eq!(deployment.keys(), 0);
 }
 
 #[test]
 fn an_ignored_hang_up_stays_ignored() {
     let deployment = Deployment::of(1);
-    let mut tool = std::process::Command::new("nohup");
-    tool.arg(env!("CARGO_BIN_EXE_quorumlock"))
-        .args(["run", "a", "--", "sleep", "0.5"]);
-    tool.env("QUORUMLOCK_NODES", deployment.urls())
-        .stdin(std::process::Stdio::null());
-    let tool = tool
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 1));
-    send(&tool, Signal::SIGHUP);
-    assert_eq!(wait(tool).code, Some(0));
+    let words = format!("{PRESENT} run a -- sleep 0.5");
+    let mut tool = deployment.tool_at("nohup", &words);
+    tool.stdout(Stdio::null()).stderr(Stdio::null());
+    let running = Running::start(tool);
+    deployment.wait_for_keys(1);
+    running.send(Signal::SIGHUP);
+    running.wait().exits(0);
 }

@@ -1,10 +1,9 @@
 //! A program that is stopped past its lease cannot end its command: the resource must refuse the
 //! late write, by the fence. With `--fenced` a database does, without it does not.
 
-use super::deployment::{Deployment, folder, wait};
+use super::deployment::{Deployment, Running, folder, run};
 use crate::support::process::eventually;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -36,42 +35,28 @@ fn last_writer(fenced: bool) -> String {
          c.execute(\"INSERT INTO report VALUES ('', 0)\")",
         &database,
     );
-    let tool = |name: &str, go: &str| {
-        let mut words = vec!["run", "--ttl", "1s"];
-        words.extend(fenced.then_some("--fenced"));
-        let begun = path(name);
-        words.extend([
-            "report", "--", "python3", "-c", WRITER, &database, name, &begun, go,
-        ]);
-        deployment.tool(&words).spawn().unwrap()
+    let start = |name: &str, go: &str| {
+        let option = if fenced { "--fenced" } else { "" };
+        let mut tool = deployment.tool(&format!("run --ttl 1s {option} report --"));
+        tool.args(["python3", "-c", WRITER, &database, name, &path(name), go]);
+        Running::start(tool)
     };
-    let slow = tool("slow", &go);
-    assert!(eventually(Duration::from_secs(30), || Path::new(&path(
-        "slow"
-    ))
-    .exists()));
-    let pid = Pid::from_raw(slow.id().cast_signed());
-    kill(pid, Signal::SIGSTOP).unwrap();
+    let comes = |name: &str| {
+        let file = path(name);
+        assert!(eventually(Duration::from_secs(30), || Path::new(&file).exists()));
+    };
+    let slow = start("slow", &go);
+    comes("slow");
+    slow.send(Signal::SIGSTOP);
     // Its lease ends, and another program takes the lock and writes.
-    let quick = wait(tool("quick", ""));
-    assert_eq!(
-        (quick.code, quick.out.trim()),
-        (Some(0), "1"),
-        "{}",
-        quick.err
-    );
+    let quick = start("quick", "").wait().exits(0);
+    assert_eq!(quick.out.trim(), "1", "{}", quick.err);
     // The command of the stopped program goes on.
     fs::write(&go, "").unwrap();
-    assert!(eventually(Duration::from_secs(30), || Path::new(&path(
-        "slow.done"
-    ))
-    .exists()));
-    kill(pid, Signal::SIGCONT).unwrap();
-    assert_eq!(
-        wait(slow).code,
-        Some(70),
-        "the stopped program finds its loss"
-    );
+    comes("slow.done");
+    slow.send(Signal::SIGCONT);
+    // The stopped program finds its loss.
+    slow.wait().exits(70);
     python(
         "print(c.execute('SELECT writer FROM report').fetchone()[0])",
         &database,
@@ -81,16 +66,9 @@ fn last_writer(fenced: bool) -> String {
 fn python(body: &str, database: &str) -> String {
     let script =
         format!("import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n{body}\nc.commit()");
-    let output = Command::new("python3")
-        .args(["-c", &script, database])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    let mut command = Command::new("python3");
+    command.args(["-c", &script, database]);
+    run(command).exits(0).out.trim().to_owned()
 }
 
 #[test]

@@ -1,48 +1,23 @@
 //! A reader of what `run` writes has stalled: a pipe is full, or a terminal shows nothing after
 //! Ctrl-S. `run` extends its lock, ends its command in time and ends.
 
-use super::deployment::{Deployment, boot_time_us, folder, run};
+use super::deployment::{Deployment, Running, boot_time_us, folder, in_script};
 use super::loss::{STUBBORN, last_sign};
 use crate::clients::pause;
 use crate::support::process::eventually;
 use nix::pty::openpty;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use rustix::io::ioctl_fionbio;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 const TTL: Duration = Duration::from_secs(3);
 /// Far longer than a program takes to end.
 const SOON: Duration = Duration::from_secs(20);
-
-/// A program that does not outlive its test.
-struct Running(Child);
-
-impl Running {
-    /// Its exit code, if it ends soon.
-    fn code(&mut self) -> Option<i32> {
-        assert!(
-            eventually(SOON, || self.0.try_wait().unwrap().is_some()),
-            "it does not end"
-        );
-        self.0.try_wait().unwrap().and_then(|status| status.code())
-    }
-
-    fn send(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Fills a pipe, so that it takes nothing more.
 fn fill(mut writer: &PipeWriter) {
@@ -61,37 +36,24 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 
 /// Extends when what it writes to stalls, and the command is gone before its lease ends when the
 /// nodes hang.
-fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), options: &[&str]) {
+fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), options: &str) {
     let deployment = Deployment::of(3);
     let stamp = folder().join("stamp");
-    let words = ["run", "--ttl", "3s", "--grace", "900ms"];
-    let command = [
-        "a",
-        "--",
-        "python3",
-        "-c",
-        STUBBORN,
-        stamp.to_str().unwrap(),
-    ];
     // Its standard output is the descriptor of events.
-    let mut tool = Command::new("sh");
-    tool.args(["-c", "exec 9>&1 >/dev/null; exec \"$@\"", "sh"])
-        .arg(env!("CARGO_BIN_EXE_quorumlock"));
-    tool.args(words)
-        .args(options)
-        .args(command)
-        .env("QUORUMLOCK_NODES", deployment.urls());
-    tool.stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let script = "exec 9>&1 >/dev/null; exec \"$@\"";
+    let mut tool = in_script(&deployment, script, Path::new("sh"));
+    tool.args("run --ttl 3s --grace 900ms".split(' '))
+        .args(options.split(' '))
+        .args(["a", "--", "python3", "-c", STUBBORN])
+        .arg(&stamp);
     prepare(&mut tool);
-    let mut running = Running(tool.spawn().unwrap());
+    let mut running = Running::start(tool);
     assert!(eventually(SOON, || last_sign(&stamp) > 0));
     stall();
     let begun = Instant::now();
     while begun.elapsed() < 2 * TTL {
         assert!(
-            deployment.keys() == 3 && running.0.try_wait().unwrap().is_none(),
+            deployment.keys() == 3 && !running.is_over(),
             "the lock is not extended"
         );
         thread::sleep(Duration::from_millis(50));
@@ -111,22 +73,16 @@ fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), 
 #[test]
 fn a_full_pipe_of_messages_keeps_no_promise_from_being_kept() {
     let (_reader, writer) = pipe().unwrap();
-    keeps_its_promises(
-        |tool| _ = tool.stderr(writer.try_clone().unwrap()),
-        || fill(&writer),
-        &["-v"],
-    );
+    let clone = writer.try_clone().unwrap();
+    keeps_its_promises(|tool| _ = tool.stderr(clone), || fill(&writer), "-v");
 }
 
 #[test]
 fn a_full_pipe_of_events_keeps_no_promise_from_being_kept() {
     let (_reader, writer) = pipe().unwrap();
-    let options = ["--json-events", "9"];
-    keeps_its_promises(
-        |tool| _ = tool.stdout(writer.try_clone().unwrap()),
-        || fill(&writer),
-        &options,
-    );
+    let clone = writer.try_clone().unwrap();
+    let options = "--json-events 9";
+    keeps_its_promises(|tool| _ = tool.stdout(clone), || fill(&writer), options);
 }
 
 #[test]
@@ -136,37 +92,28 @@ fn a_terminal_after_ctrl_s_keeps_no_promise_from_being_kept() {
     keeps_its_promises(
         |tool| _ = tool.stderr(terminal.slave),
         || master.write_all(b"\x13").unwrap(),
-        &["-v"],
+        "-v",
     );
 }
 
 #[test]
 fn a_program_ends_although_its_messages_are_not_read() {
     let deployment = Deployment::of(3);
-    let holder = Running(
-        deployment
-            .tool(&["run", "held", "--", "sleep", "99"])
-            .spawn()
-            .unwrap(),
-    );
-    assert!(eventually(SOON, || deployment.keys() == 3));
-    let silenced = |words: &[&str]| {
+    let _holder = deployment.hold("held");
+    let silenced = |words: &str| {
         let (reader, writer) = full_pipe();
-        (
-            reader,
-            Running(deployment.tool(words).stderr(writer).spawn().unwrap()),
-        )
+        let mut tool = deployment.tool(words);
+        tool.stderr(writer);
+        (reader, Running::start(tool))
     };
-    let (_reader, mut refused) = silenced(&["run", "-n", "held", "--", "true"]);
+    let (_reader, mut refused) = silenced("run -n held -- true");
     assert_eq!(refused.code(), Some(75));
-    let (_reader, mut wrong) = silenced(&["run", "--nodes", "http://h", "held", "--", "true"]);
+    let (_reader, mut wrong) = silenced("run --nodes http://h held -- true");
     assert_eq!(wrong.code(), Some(78));
     // It waits, and the message of that cannot be written.
-    let (_reader, mut waiting) = silenced(&["run", "-v", "--fair", "held", "--", "true"]);
-    assert!(eventually(SOON, || run(deployment.tool(&["ls"]))
-        .out
-        .contains(", 1 wait")));
+    let (_reader, mut waiting) = silenced("run -v --fair held -- true");
+    let waits = || deployment.run("ls").out.contains(", 1 wait");
+    assert!(eventually(SOON, waits));
     waiting.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(143));
-    drop(holder);
 }

@@ -1,17 +1,18 @@
 //! Programs and commands that are stopped: by Ctrl-Z and other signals of job control, and by
 //! SIGSTOP.
 
-use super::deployment::{Deployment, boot_time_us, folder, rounds, with_signals};
+use super::deployment::{
+    Deployment, PRESENT, Running, boot_time_us, children_of, each, folder, has_thread, rounds,
+    send, with_signals,
+};
 use super::loss::{STUBBORN, last_sign};
 use crate::support::process::eventually;
 use nix::pty::openpty;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -20,60 +21,25 @@ const SOON: Duration = Duration::from_secs(20);
 /// Programs that run at the same time.
 const AT_ONCE: usize = 8;
 /// Options of a command in a group of its own, and in the program's group.
-const GROUPS: [&[&str]; 2] = [&[], &["--foreground"]];
+const GROUPS: [&str; 2] = ["", "--foreground"];
 /// A command that goes on whatever a terminal sends, and writes the time.
 const DEAF: &str = "import signal
 for number in signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU: signal.signal(number, signal.SIG_IGN)
 ";
 
-/// A program that does not outlive its test, and neither does its command.
-struct Running(Child);
-
-impl Running {
-    fn start(mut tool: Command) -> Running {
-        Running(tool.spawn().unwrap())
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// The process of the command, once there is one.
-    fn command(&self) -> u32 {
-        let mut children = Vec::new();
-        assert!(eventually(SOON, || {
-            children = children_of(self.pid());
-            !children.is_empty()
-        }));
-        children[0]
-    }
-
-    /// Its exit code, if it ends soon.
-    fn code(&mut self) -> Option<i32> {
-        assert!(
-            eventually(SOON, || self.0.try_wait().unwrap().is_some()),
-            "it does not end"
-        );
-        self.0.try_wait().unwrap().and_then(|status| status.code())
-    }
+/// The process of the command, once there is one.
+fn command_of(pid: u32) -> u32 {
+    let has_one = || !children_of(pid).is_empty();
+    assert!(eventually(SOON, has_one));
+    children_of(pid)[0]
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn send(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
-}
-
-pub(super) fn children_of(pid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect()
+/// The process of a command `sleep`, once it runs.
+fn sleep_of(pid: u32) -> u32 {
+    let command = command_of(pid);
+    let name = || fs::read_to_string(format!("/proc/{command}/comm")).unwrap_or_default();
+    assert!(eventually(SOON, || name() == "sleep\n"));
+    command
 }
 
 /// Whether a process is stopped.
@@ -86,11 +52,11 @@ fn is_stopped(pid: u32) -> bool {
 
 /// A program in a process group of its own, as a shell starts it, whose command writes the time to
 /// a file.
-fn job(deployment: &Deployment, options: &[&str], stamp: &Path) -> Running {
-    let script = format!("{DEAF}{STUBBORN}");
-    let command = ["a", "--", "python3", "-c", &script, stamp.to_str().unwrap()];
-    let mut tool = deployment.tool(&[&["run"], options, &command].concat());
-    tool.process_group(0);
+fn job(deployment: &Deployment, options: &str, stamp: &Path) -> Running {
+    let mut tool = deployment.tool(&format!("run {options} a -- python3 -c"));
+    tool.arg(format!("{DEAF}{STUBBORN}"))
+        .arg(stamp)
+        .process_group(0);
     let running = Running::start(tool);
     assert!(eventually(SOON, || last_sign(stamp) > 0));
     running
@@ -103,31 +69,26 @@ fn a_signal_of_job_control_stops_the_command_too() {
     for (number, options) in GROUPS.into_iter().enumerate() {
         let stamp = folder.join(format!("{number}.stamp"));
         let running = job(&deployment, options, &stamp);
-        let command = running.command();
+        let command = command_of(running.pid());
         for signal in [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
-            send(running.pid(), signal);
+            running.send(signal);
             assert!(
                 eventually(SOON, || is_stopped(running.pid())),
-                "{options:?} {signal}"
+                "{options} {signal}"
             );
             assert!(
                 eventually(SOON, || is_stopped(command)),
-                "{options:?} {signal}: the command runs, and its lease ends"
+                "{options} {signal}: the command runs, and its lease ends"
             );
             let last = last_sign(&stamp);
-            send(running.pid(), Signal::SIGCONT);
+            running.send(Signal::SIGCONT);
             assert!(
                 eventually(SOON, || last_sign(&stamp) > last),
-                "{options:?} {signal}: the command is stopped"
+                "{options} {signal}: the command is stopped"
             );
         }
         drop(running);
-        assert!(eventually(SOON, || deployment.servers[0]
-            .command(&["DEL", "a"])
-            .is_ok()));
-        deployment.servers[1..]
-            .iter()
-            .for_each(|server| drop(server.command(&["DEL", "a"])));
+        each(&deployment.servers, "DEL a");
     }
 }
 
@@ -137,32 +98,22 @@ fn a_program_that_stays_stopped_ends_its_command_before_the_lease_ends() {
     for (number, options) in GROUPS.into_iter().enumerate() {
         let deployment = Deployment::of(3);
         let stamp = folder.join(format!("{number}.stamp"));
-        let options = [&["--ttl", "3s", "--grace", "900ms"], options].concat();
+        let options = format!("--ttl 3s --grace 900ms {options}");
         let mut running = job(&deployment, &options, &stamp);
-        send(running.pid(), Signal::SIGTSTP);
-        assert!(eventually(SOON, || is_stopped(running.pid())
-            || running.0.try_wait().unwrap().is_some()));
+        running.send(Signal::SIGTSTP);
+        assert!(eventually(SOON, || is_stopped(running.pid()) || running.is_over()));
         let end = boot_time_us() + 3_000_000;
         // This test does not continue it.
-        assert_eq!(running.code(), Some(70), "{options:?}");
+        assert_eq!(running.code(), Some(70), "{options}");
         let last = last_sign(&stamp);
         assert!(
             last < end,
-            "{options:?}: alive {} µs after the end of the lease",
+            "{options}: alive {} µs after the end of the lease",
             last.saturating_sub(end)
         );
-        let mut err = String::new();
         running
-            .0
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut err)
-            .unwrap();
-        assert!(
-            err.contains("stopped until the lease was about to end"),
-            "{err}"
-        );
+            .wait()
+            .reports("stopped until the lease was about to end");
     }
 }
 
@@ -172,17 +123,13 @@ fn what_no_shell_can_continue_is_not_stopped() {
     let folder = folder();
     let stamp = folder.join("stamp");
     let messages = folder.join("messages");
-    let script = format!("{DEAF}{STUBBORN}");
-    let mut tool = Command::new("setsid");
-    tool.arg(env!("CARGO_BIN_EXE_quorumlock"))
-        .args(["run", "-v", "a", "--", "python3", "-c", &script])
-        .arg(&stamp);
-    tool.env("QUORUMLOCK_NODES", deployment.urls())
-        .stdin(Stdio::null())
+    let mut tool = deployment.tool_at("setsid", &[PRESENT, "run", "-v", "a", "--"]);
+    tool.args(["python3", "-c", &format!("{DEAF}{STUBBORN}")])
+        .arg(&stamp)
         .stderr(File::create(&messages).unwrap());
     let running = Running::start(tool);
     assert!(eventually(SOON, || last_sign(&stamp) > 0));
-    send(running.pid(), Signal::SIGTSTP);
+    running.send(Signal::SIGTSTP);
     let is_continued = || {
         fs::read_to_string(&messages)
             .unwrap()
@@ -202,25 +149,17 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
     for batch in 0..5 * rounds() {
         let job = |index: usize| {
             // It ignores the signal, so that the program waits for it.
-            let command = [
-                "--shell",
-                &format!("lock-{index}"),
-                "--",
-                "trap '' TSTP; sleep 0.05",
-            ];
-            let mut tool = deployment.tool(&[&["run"], &command[..]].concat());
-            let mut running = Running::start({
-                tool.process_group(0);
-                tool
-            });
+            let mut tool = deployment.tool(&format!("run --shell lock-{index} --"));
+            tool.arg("trap '' TSTP; sleep 0.05").process_group(0);
+            let mut running = Running::start(tool);
             // At the start, while the lock is taken, at the gate, while the command runs, at its
             // end.
             thread::sleep(Duration::from_millis(
                 (batch * AT_ONCE + index) as u64 * 7 % 120,
             ));
-            send(running.pid(), Signal::SIGTSTP);
+            running.send(Signal::SIGTSTP);
             thread::sleep(Duration::from_millis(30));
-            send(running.pid(), Signal::SIGCONT);
+            running.send(Signal::SIGCONT);
             running.code()
         };
         let codes: Vec<Option<i32>> = thread::scope(|scope| {
@@ -240,27 +179,16 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
 #[test]
 fn a_wait_is_stopped_and_goes_on() {
     let deployment = Deployment::of(1);
-    let holder = Running::start(deployment.tool(&["run", "a", "--", "sleep", "99"]));
-    assert!(eventually(SOON, || deployment.keys() == 1));
-    let mut tool = with_signals(&deployment.tool(&["run", "a", "--", "true"]));
+    let holder = deployment.hold("a");
+    let mut tool = with_signals(&deployment.tool("run a -- true"));
     tool.process_group(0);
     let mut waiting = Running::start(tool);
-    let threads = || {
-        fs::read_dir(format!("/proc/{}/task", waiting.pid()))
-            .unwrap()
-            .flatten()
-    };
-    let has = |name: &str| {
-        threads().any(|task| {
-            fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
-        })
-    };
-    assert!(eventually(SOON, || has("signals")));
-    send(waiting.pid(), Signal::SIGTSTP);
+    assert!(eventually(SOON, || has_thread(waiting.pid(), "signals")));
+    waiting.send(Signal::SIGTSTP);
     assert!(eventually(SOON, || is_stopped(waiting.pid())));
-    send(waiting.pid(), Signal::SIGCONT);
+    waiting.send(Signal::SIGCONT);
     assert!(eventually(SOON, || !is_stopped(waiting.pid())));
-    send(holder.pid(), Signal::SIGTERM);
+    holder.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(0));
 }
 
@@ -274,16 +202,13 @@ fn a_command_that_is_stopped_is_ended_by_each_signal_that_ends_it() {
             (Signal::SIGQUIT, 131),
             (Signal::SIGTERM, 143),
         ] {
-            let mut running = Running::start(with_signals(
-                &deployment.tool(&[&["run"], options, &["a", "--", "sleep", "99"]].concat()),
-            ));
-            let command = running.command();
-            let name = || fs::read_to_string(format!("/proc/{command}/comm")).unwrap_or_default();
-            assert!(eventually(SOON, || name() == "sleep\n"));
+            let tool = deployment.tool(&format!("run {options} a -- sleep 99"));
+            let mut running = Running::start(with_signals(&tool));
+            let command = sleep_of(running.pid());
             send(command, Signal::SIGSTOP);
             assert!(eventually(SOON, || is_stopped(command)));
-            send(running.pid(), signal);
-            assert_eq!(running.code(), Some(code), "{options:?} {signal}");
+            running.send(signal);
+            assert_eq!(running.code(), Some(code), "{options} {signal}");
         }
     }
 }
@@ -294,9 +219,8 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
     for input in ["", " </dev/null"] {
         let terminal = openpty(None, None).unwrap();
         let mut master = File::from(terminal.master);
-        let mut tool = Command::new("setsid");
-        tool.args(["--ctty", "bash", "--norc", "--noprofile", "-i"])
-            .env("QUORUMLOCK_NODES", deployment.urls());
+        let words = "--ctty bash --norc --noprofile -i";
+        let tool = deployment.tool_at("setsid", words);
         let slave = || terminal.slave.try_clone().unwrap();
         let mut tool = with_signals(&tool);
         tool.stdin(slave()).stdout(slave()).stderr(slave());
@@ -305,16 +229,10 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         // What is shown is of no interest, and has to be read.
         thread::spawn(move || while matches!(shown.read(&mut [0; 4096]), Ok(1..)) {});
         let mut type_in = |text: &str| master.write_all(text.as_bytes()).unwrap();
-        type_in(&format!(
-            "{} run a -- sleep 99{input}\n",
-            env!("CARGO_BIN_EXE_quorumlock")
-        ));
+        type_in(&format!("{PRESENT} run a -- sleep 99{input}\n"));
         assert!(eventually(SOON, || deployment.keys() == 3));
-        let job = shell.command();
-        assert!(eventually(SOON, || !children_of(job).is_empty()));
-        let command = children_of(job)[0];
-        let name = || fs::read_to_string(format!("/proc/{command}/comm")).unwrap_or_default();
-        assert!(eventually(SOON, || name() == "sleep\n"));
+        let job = command_of(shell.pid());
+        let command = sleep_of(job);
         type_in("\x1a");
         assert!(eventually(SOON, || is_stopped(job)), "{input:?}");
         assert!(
@@ -328,6 +246,6 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         );
         type_in("\x03");
         assert!(eventually(SOON, || deployment.keys() == 0), "{input:?}");
-        send(shell.pid(), Signal::SIGKILL);
+        shell.send(Signal::SIGKILL);
     }
 }

@@ -1,17 +1,12 @@
 //! A line of progress on a terminal, for what takes longer than a second; and none where there is
 //! no terminal.
 
-use super::deployment::{Deployment, Ended, run};
-use crate::clients::ask;
-use crate::support::process::eventually;
+use super::deployment::{Deployment, Ended, Running, each};
 use nix::pty::openpty;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::fs::File;
 use std::io::Read;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 /// What wipes a line.
 const WIPE: &str = "\r\x1b[K";
@@ -20,9 +15,8 @@ const WIPE: &str = "\r\x1b[K";
 pub(super) fn on_terminal(mut tool: Command) -> Ended {
     let terminal = openpty(None, None).unwrap();
     tool.stderr(terminal.slave);
-    let running = tool.spawn().unwrap();
-    // The terminal is closed when no process has it any more, and this one has it in the command.
-    drop(tool);
+    // The terminal is closed when no process has it any more, and this one had it in the command.
+    let running = Running::start(tool);
     let mut master = File::from(terminal.master);
     let reader = thread::spawn(move || {
         let mut shown = Vec::new();
@@ -33,86 +27,50 @@ pub(super) fn on_terminal(mut tool: Command) -> Ended {
         }
         String::from_utf8(shown).unwrap()
     });
-    let output = running.wait_with_output().unwrap();
+    let ended = running.wait();
     Ended {
         err: reader.join().unwrap(),
-        ..Ended::of(&output)
+        ..ended
     }
 }
 
 #[test]
 fn what_takes_longer_than_a_second_shows_its_progress_on_a_terminal_alone() {
     let deployment = Deployment::of(3);
-    let held = deployment
-        .tool(&["run", "held", "--", "sleep", "99"])
-        .spawn()
-        .unwrap();
-    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
-    let wait = ["run", "--wait", "1500ms", "held", "--", "true"];
-    let waits: [(&[&str], &str, i32); 3] = [
-        (&wait, "waiting for held, 1 s", 75),
-        (
-            &["doctor", "--watch", "1500ms"],
-            "watching the clocks, 1 s",
-            0,
-        ),
-        (
-            &["bench", "--duration", "1500ms"],
-            "locking and unlocking, 1 s",
-            0,
-        ),
-    ];
-    for (words, line, code) in waits {
-        let shown = on_terminal(deployment.tool(words));
-        assert!(
-            shown.code == Some(code) && shown.err.contains(&format!("{WIPE}{line}")),
-            "{words:?}: {}",
-            shown.all()
-        );
+    let held = deployment.hold("held");
+    let wait = "run --wait 1500ms held -- true";
+    for (words, line, code) in [
+        (wait, "waiting for held, 1 s", 75),
+        ("doctor --watch 1500ms", "watching the clocks, 1 s", 0),
+        ("bench --duration 1500ms", "locking and unlocking, 1 s", 0),
+    ] {
+        let shown = on_terminal(deployment.tool(words))
+            .exits(code)
+            .reports(&format!("{WIPE}{line}"));
         // Nothing of it is left in front of the next line.
         let rest = shown.err.rsplit(line).next().unwrap();
         assert!(
             rest.starts_with(WIPE) && !shown.out.contains('\x1b'),
-            "{words:?}: {}",
+            "{words}: {}",
             shown.all()
         );
     }
-    assert!(
-        !run(deployment.tool(&wait)).err.contains('\x1b'),
-        "without a terminal"
-    );
-    let quiet = on_terminal(deployment.tool(&[&["run", "-q"], &wait[1..]].concat()));
-    assert_eq!((quiet.code, quiet.err.as_str()), (Some(75), ""));
-    let quick = on_terminal(deployment.tool(&["ls"]));
-    assert_eq!(
-        (quick.code, quick.err.as_str()),
-        (Some(0), ""),
-        "less than a second"
-    );
-    kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
-    drop(super::deployment::wait(held));
+    let elsewhere = deployment.run(wait).err;
+    assert!(!elsewhere.contains('\x1b'), "without a terminal");
+    let quiet = on_terminal(deployment.tool("run -q --wait 1500ms held -- true"));
+    assert_eq!(quiet.exits(75).err, "");
+    let quick = on_terminal(deployment.tool("ls"));
+    assert_eq!(quick.exits(0).err, "", "less than a second");
+    held.terminate();
 }
 
 #[test]
 fn a_node_that_hangs_is_waited_for_with_a_line_of_progress() {
     let deployment = Deployment::of(3);
-    ask(&deployment.servers[1], &["SET", "a", "word"]);
+    each(&deployment.servers[1..2], "SET a word");
     deployment.servers[0].pause().unwrap();
-    let listed = on_terminal(deployment.tool(&["ls"]));
-    assert!(
-        listed
-            .err
-            .contains("asking the nodes for their keys: 1 found, 1 s"),
-        "{}",
-        listed.all()
-    );
-    for words in [
-        &["scan"][..],
-        &["show", "a"],
-        &["break", "b", "--yes"],
-        &["nodes", "--timeout", "3s"],
-    ] {
-        let shown = on_terminal(deployment.tool(words));
-        assert!(shown.err.contains(", 1 s"), "{words:?}: {}", shown.all());
+    on_terminal(deployment.tool("ls")).reports("asking the nodes for their keys: 1 found, 1 s");
+    for words in ["scan", "show a", "break b --yes", "nodes --timeout 3s"] {
+        on_terminal(deployment.tool(words)).reports(", 1 s");
     }
 }

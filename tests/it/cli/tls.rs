@@ -1,6 +1,6 @@
 //! The command line over TLS: every command reaches the nodes, and `doctor` names each fault.
 
-use super::deployment::{Ended, run, tool};
+use super::deployment::{Ended, PRESENT, run, tool};
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use crate::tls::certificates::{Authority, Particulars};
@@ -9,47 +9,33 @@ use crate::tls::certificates::{Authority, Particulars};
 struct Secured {
     _servers: Vec<Server>,
     urls: String,
-    files: Vec<String>,
+    options: String,
 }
 
-fn secured(authority: &Authority, scheme: &str) -> Secured {
-    let plan = || {
-        authority
-            .plan("node")
-            .arguments(&["--requirepass", "hunter2"])
-    };
-    let servers: Vec<Server> = (0..3).map(|_| plan().start().unwrap()).collect();
+fn secured(authority: &Authority, scheme: &str, option: &str) -> Secured {
+    let plan = authority
+        .plan("node")
+        .arguments(&["--requirepass", "hunter2"]);
+    let servers: Vec<Server> = (0..3).map(|_| plan.clone().start().unwrap()).collect();
     let url = |server: &Server| format!("{scheme}://:hunter2@127.0.0.1:{}", server.port());
     let file = |name: &str| authority.path(name).display().to_string();
-    let files = [
-        ("--cacert", "ca.crt"),
-        ("--cert", "client.crt"),
-        ("--key", "client.key"),
-    ];
     Secured {
         urls: servers.iter().map(url).collect::<Vec<_>>().join(","),
-        files: files
-            .into_iter()
-            .flat_map(|(option, name)| [option.to_owned(), file(name)])
-            .collect(),
+        options: format!(
+            "--cacert {} --cert {} --key {} {option}",
+            file("ca.crt"),
+            file("client.crt"),
+            file("client.key")
+        ),
         _servers: servers,
     }
 }
 
 impl Secured {
-    fn run(&self, words: &[&str], options: &[&str]) -> Ended {
-        let files = self.files.iter().map(String::as_str);
-        let (command, rest) = words.split_first().unwrap();
-        let words: Vec<&str> = [*command]
-            .into_iter()
-            .chain(files)
-            .chain(options.iter().chain(rest).copied())
-            .collect();
-        let mut tool = tool(&words);
+    fn run(&self, command: &str, rest: &str) -> Ended {
+        let mut tool = tool(&format!("{command} {} {rest}", self.options));
         tool.env("QUORUMLOCK_NODES", &self.urls);
-        let ended = run(tool);
-        assert!(!ended.all().contains("hunter2"), "{}", ended.all());
-        ended
+        run(tool).hides("hunter2")
     }
 }
 
@@ -62,56 +48,30 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
     authority
         .issue("node", Particulars::default())
         .issue("client", Particulars::default());
-    let inner = ["--", env!("CARGO_BIN_EXE_quorumlock")];
-    for (scheme, options) in [("rediss", &[][..]), ("redis", &["--tls"])] {
-        let nodes = secured(&authority, scheme);
-        let commands: [(&[&str], &str); 8] = [
-            (&["run", "-n", "a", "--", "echo", "done"], "done\n"),
-            (
-                &[
-                    "run", "--fenced", "--wait", "5s", "a", "b", "--", "echo", "done",
-                ],
-                "done\n",
-            ),
-            (&["nodes"], "voting"),
-            (&["doctor", "--watch", "10ms"], "fine: all 3 nodes vote"),
-            (&["ls"], ""),
-            (&["scan", "--ignore", "fence-at-rest"], ""),
-            (&["show", "a"], "free"),
-            (&["bench", "--duration", "50ms"], "pairs"),
-        ];
-        for (words, expected) in commands {
-            let ended = nodes.run(words, options);
-            assert!(
-                ended.code == Some(0) && ended.out.contains(expected),
-                "{words:?}: {}",
-                ended.all()
-            );
+    for (scheme, option) in [("rediss", ""), ("redis", "--tls")] {
+        let nodes = secured(&authority, scheme, option);
+        for (command, rest, expected) in [
+            ("run", "-n a -- echo done", "done\n"),
+            ("run", "--fenced --wait 5s a b -- echo done", "done\n"),
+            ("nodes", "", "voting"),
+            ("doctor", "--watch 10ms", "fine: all 3 nodes vote"),
+            ("ls", "", ""),
+            ("scan", "--ignore fence-at-rest", ""),
+            ("show", "a", "free"),
+            ("bench", "--duration 50ms", "pairs"),
+        ] {
+            nodes.run(command, rest).exits(0).prints(expected);
         }
         // While it is held: shown, and broken. The last node may still be at its handshake when a
         // majority grants.
-        for (words, expected, code) in [
-            (&["ls"][..], "held", Some(0)),
-            (&["show", "held"], "by a majority", Some(0)),
-            (&["break", "held", "--yes"], "", Some(70)),
+        for (command, expected, code) in [
+            ("ls", "held", 0),
+            ("show held", "by a majority", 0),
+            ("break held --yes", "", 70),
         ] {
-            let held = [
-                &["run", "--keep-nodes", "--ttl", "2s", "held"],
-                &inner[..],
-                words,
-            ]
-            .concat();
-            let own: Vec<&str> = options
-                .iter()
-                .copied()
-                .chain(nodes.files.iter().map(String::as_str))
-                .collect();
-            let ended = nodes.run(&[&held[..], &own].concat(), options);
-            assert!(
-                ended.code == code && ended.out.contains(expected),
-                "{words:?}: {}",
-                ended.all()
-            );
+            let inner = format!("{PRESENT} {command} {}", nodes.options);
+            let held = format!("--keep-nodes --ttl 2s held -- {inner}");
+            nodes.run("run", &held).exits(code).prints(expected);
         }
     }
 }
@@ -126,29 +86,14 @@ fn doctor_names_each_fault_of_tls() {
     authority.issue("good", plain).issue("node", plain);
     let sound: Vec<Server> = (0..2).map(|_| authority.server("good")).collect();
     let roots = authority.path("ca.crt").display().to_string();
-    let finds = |third: &str, options: &[&str], code: i32, words: &[&str]| {
-        let mut urls: Vec<String> = sound.iter().map(Server::url).collect();
-        urls.push(third.to_owned());
+    let finds = |third: &str, code: i32, texts: &[&str]| {
+        let urls = format!("{},{},{third}", sound[0].url(), sound[1].url());
         // The third node is another one each time, and joins the others.
-        let doctor = [
-            "doctor",
-            "--restart-policy",
-            "off",
-            "--cacert",
-            &roots,
-            "--nodes",
-            &urls.join(","),
-        ];
-        let ended = run(tool(&[&doctor[..], options].concat()));
-        let is_named =
-            ended.code == Some(code) && words.iter().all(|word| ended.out.contains(word));
-        assert!(
-            is_named && !ended.all().contains("hunter2"),
-            "{words:?}: {}",
-            ended.all()
-        );
+        let doctor = format!("doctor --restart-policy off --cacert {roots} --nodes {urls}");
+        let ended = run(tool(&doctor)).exits(code).hides("hunter2");
+        texts.iter().fold(ended, |ended, text| ended.prints(text));
     };
-    for (particulars, words) in [
+    for (particulars, text) in [
         (
             Particulars::named("DNS:hunter2.internal"),
             "issued for another name or address",
@@ -159,60 +104,28 @@ fn doctor_names_each_fault_of_tls() {
         ),
     ] {
         let server = authority.issue("node", particulars).server("node");
-        finds(
-            &server.url(),
-            &[],
-            1,
-            &["fault: tls", words, "2 of 3 nodes vote"],
-        );
+        finds(&server.url(), 1, &["fault: tls", text, "2 of 3 nodes vote"]);
     }
     let other = Authority::new();
     let server = other.issue("node", plain).server("node");
-    finds(&server.url(), &[], 1, &["fault: tls", "unknown issuer"]);
+    finds(&server.url(), 1, &["fault: tls", "unknown issuer"]);
     let server = authority.issue("node", plain).plan("node").start().unwrap();
-    finds(
-        &server.url(),
-        &[],
-        1,
-        &["fault: tls", "the server requires a client certificate"],
-    );
+    let requires = "the server requires a client certificate";
+    finds(&server.url(), 1, &["fault: tls", requires]);
     let server = Server::with(&["--requirepass", "hunter2"]).unwrap();
-    let address = server.address();
-    finds(
-        &format!("rediss://:hunter2@{address}"),
-        &[],
-        1,
-        &["fault: tls: does not speak TLS"],
-    );
+    let url = format!("rediss://:hunter2@{}", server.address());
+    finds(&url, 1, &["fault: tls: does not speak TLS"]);
     // And the other way round.
     let server = authority.server("good");
-    finds(
-        &format!("redis://:hunter2@{}", server.address()),
-        &[],
-        1,
-        &["fault: no-answer", "rediss://"],
-    );
-    finds(&server.url(), &[], 0, &["fine"]);
-    let plain = format!("redis://{}", server.address());
+    let url = format!("redis://:hunter2@{}", server.address());
+    finds(&url, 1, &["fault: no-answer", "rediss://"]);
+    finds(&server.url(), 0, &["fine"]);
     // With a limit that is shorter than the library's default time to live.
-    let ended = run(tool(&[
-        "run",
-        "-n",
-        "--max-ttl",
-        "5s",
-        "--ttl",
-        "5s",
-        "--nodes",
-        &plain,
-        "job",
-        "--",
-        "true",
-    ]));
-    assert!(
-        ended.all().contains("the URL does not say rediss://"),
-        "{}",
-        ended.all()
-    );
+    let plain = format!("redis://{}", server.address());
+    let words = format!("run -n --max-ttl 5s --ttl 5s --nodes {plain} job -- true");
+    let text = "the URL does not say rediss://";
+    let ended = run(tool(&words));
+    assert!(ended.all().contains(text), "{}", ended.all());
 }
 
 #[test]
@@ -225,19 +138,15 @@ fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
     let server = authority.issue("node", names).server("node");
     let url = server.url();
     let roots = authority.path("ca.crt").display().to_string();
-    let ended = |options: &[&str]| {
-        run(tool(
-            &[&["doctor", "--cacert", &roots, "--nodes", &url], options].concat(),
-        ))
+    let doctor = |options: &str| {
+        let words = format!("doctor --cacert {roots} --nodes {url} {options}");
+        run(tool(&words))
     };
-    assert_eq!(ended(&[]).code, Some(2));
-    assert_eq!(ended(&["--sni", "redis.internal"]).code, Some(0));
-    assert_eq!(ended(&["--sni", "other.internal"]).code, Some(2));
-    assert_eq!(ended(&["--insecure"]).code, Some(64));
-    let absent = ended(&["--cacert", "/absent/ca.crt"]);
-    assert!(
-        absent.code == Some(78) && absent.err.contains("/absent/ca.crt"),
-        "{}",
-        absent.all()
-    );
+    doctor("").exits(2);
+    doctor("--sni redis.internal").exits(0);
+    doctor("--sni other.internal").exits(2);
+    doctor("--insecure").exits(64);
+    doctor("--cacert /absent/ca.crt")
+        .exits(78)
+        .reports("/absent/ca.crt");
 }

@@ -3,14 +3,14 @@
 //! `QUORUMLOCK_OTHER_VERSION` names that program. Without it, it is built from the last tag of a
 //! release; where there is none, the tests do nothing.
 
-use super::deployment::{Deployment, PRESENT, folder, run, wait};
-use crate::capi::library::{BUILD_LIMIT, Running, root};
+use super::deployment::{Deployment, PRESENT, Running, folder, run};
+use crate::capi::library::{self, BUILD_LIMIT, root};
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -90,17 +90,11 @@ fn last_release() -> Option<PathBuf> {
     assert!(unpacked.unwrap().success());
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build
-        .args([
-            "build",
-            "--locked",
-            "--features",
-            "cli",
-            "--bin",
-            "quorumlock",
-        ])
-        .args(["--target-dir", "target"])
+        .args("build --locked --features cli --bin quorumlock --target-dir target".split(' '))
         .current_dir(&source);
-    Running::start(&mut build).end(BUILD_LIMIT).success();
+    library::Running::start(&mut build)
+        .end(BUILD_LIMIT)
+        .success();
     Some(source.join("target/debug/quorumlock"))
 }
 
@@ -230,16 +224,17 @@ fn programs_of_two_versions_wake_each_other() {
             let title = format!("{holder:?} wakes {waiter:?}: {:?}", last.options);
             let deployment = Deployment::of(3);
             let folder = folder();
-            let start = |program: &Path, side: &Side, script: &str| -> Child {
+            let start = |program: &Path, side: &Side, script: &str| -> Running {
                 let patient = &["--place-lease", "25s"];
                 let words = [&RUN[..], patient, side.options, &["--", "sh", "-c", script]].concat();
                 let mut command = deployment.tool_at(program, &words);
-                command.current_dir(&folder).spawn().unwrap()
+                command.current_dir(&folder);
+                Running::start(command)
             };
             let until_go = "touch held.$$; while ! [ -e go ]; do sleep 0.02; done";
             // As many as the lock lets in.
             let count = if first.command == SHARING { SHARED } else { 1 };
-            let held: Vec<Child> = (0..count).map(|_| start(holder, first, until_go)).collect();
+            let held: Vec<Running> = (0..count).map(|_| start(holder, first, until_go)).collect();
             let files = || fs::read_dir(&folder).unwrap().count();
             assert!(eventually(SOON, || files() == held.len()), "{title}");
             let waiting = start(waiter, last, "true");
@@ -251,10 +246,10 @@ fn programs_of_two_versions_wake_each_other() {
             assert!(eventually(SOON, waits), "{title}: it does not queue");
             fs::write(folder.join("go"), "").unwrap();
             let begun = Instant::now();
-            let ended = wait(waiting);
+            let ended = waiting.wait();
             assert_eq!(ended.code, Some(0), "{title}: {}", ended.all());
             assert!(begun.elapsed() < SOON, "{title}: {:?}", begun.elapsed());
-            held.into_iter().for_each(|child| drop(wait(child)));
+            held.into_iter().for_each(|child| drop(child.wait()));
         }
     }
 }

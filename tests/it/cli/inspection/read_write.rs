@@ -1,10 +1,9 @@
 //! Read-write locks: how they are listed, shown and broken, with and without a number.
 
-use super::super::deployment::{Deployment, run};
+use super::super::deployment::Deployment;
 use super::{OURS, set};
 use crate::clients::{LONG_TTL, SOON, client};
 use crate::support::process::eventually;
-use crate::support::server::Answer;
 use crate::support::sides::Sides;
 use quorumlock::Redlock;
 
@@ -15,13 +14,9 @@ fn readers_and_writers_are_listed_and_broken() {
     let of = |client: &Redlock| Sides::of(client, "a").ttl(LONG_TTL);
     let listed = |kind: &str| {
         let is_listed = || {
-            let out = run(deployment.tool(&["ls", "a"])).out;
-            let line = out.lines().nth(1).unwrap_or_default().to_owned();
-            let holder = line
-                .split_whitespace()
-                .last()
-                .unwrap_or_default()
-                .to_owned();
+            let out = deployment.run("ls a").out;
+            let line = out.lines().nth(1).unwrap_or_default();
+            let holder = line.split_whitespace().last().unwrap_or_default();
             let is_whole =
                 line.starts_with("a ") && line.contains(" held ") && line.contains(" 3/3 ");
             is_whole && line.contains(kind) && holder.ends_with('…') && holder.chars().count() == 7
@@ -29,64 +24,39 @@ fn readers_and_writers_are_listed_and_broken() {
         assert!(
             eventually(SOON, is_listed),
             "{kind}: {}",
-            run(deployment.tool(&["ls"])).all()
+            deployment.run("ls").all()
         );
-        let scanned = run(deployment.tool(&["scan"]));
-        assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
+        deployment.run("scan").exits(0).prints_nothing();
     };
     let readers: Vec<_> = clients
         .iter()
         .map(|client| of(client).read.lock().unwrap())
         .collect();
     listed(" 2 readers ");
-    let shown = run(deployment.tool(&["show", "a"]));
-    assert!(
-        shown
-            .out
-            .starts_with("read-write lock \"a\": held, 2 readers, by "),
-        "{}",
-        shown.all()
-    );
-    assert_eq!(
-        shown.out.matches(": 2 readers, the last one ").count(),
-        3,
-        "{}",
-        shown.all()
-    );
-    let broken = run(deployment.tool(&["break", "a", "--yes"]));
-    assert!(
-        broken.code == Some(0) && broken.out.contains("the holder may believe"),
-        "{}",
-        broken.all()
-    );
+    deployment
+        .run("show a")
+        .begins("read-write lock \"a\": held, 2 readers, by ")
+        .prints_times(": 2 readers, the last one ", 3);
+    deployment
+        .run("break a --yes")
+        .exits(0)
+        .prints("the holder may believe");
     assert_eq!(deployment.keys(), 0);
     let writer = of(&clients[0]).write.lock().unwrap();
     listed(" writer ");
-    assert_eq!(run(deployment.tool(&["break", "a"])).code, Some(64));
-    assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
+    deployment.run("break a").exits(64);
+    deployment.run("break a --yes").exits(0);
     assert_eq!(deployment.keys(), 0);
     drop((readers, writer));
-    set(&deployment, &[0, 1], "quorumlock-rw:a", OURS, "50000");
-    let found = run(deployment.tool(&["scan"]));
-    assert!(
-        found.code == Some(1) && found.out.matches(": foreign: ").count() == 2,
-        "{}",
-        found.all()
-    );
-    set(
-        &deployment,
-        &[0, 1],
-        "quorumlock-rw:a",
-        &format!("r 1:{OURS}"),
-        "50000",
-    );
-    let free = run(deployment.tool(&["ls", "--json"]));
-    assert!(
-        free.out
-            .contains("\"read_write\":true,\"state\":\"free\",\"token\":null"),
-        "{}",
-        free.all()
-    );
+    let key = "quorumlock-rw:a";
+    set(&deployment, &[0, 1], key, OURS, "50000");
+    deployment
+        .run("scan")
+        .exits(1)
+        .prints_times(": foreign: ", 2);
+    set(&deployment, &[0, 1], key, &format!("r 1:{OURS}"), "50000");
+    let free = "\"read_write\":true,\"state\":\"free\",\"token\":null";
+    deployment.run("ls --json").prints(free);
 }
 
 #[test]
@@ -94,53 +64,41 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     let deployment = Deployment::of(3);
     let client = client(&deployment.servers);
     let mutex = Sides::of(&client, "a").ttl(LONG_TTL).fenced();
-    let value = || match deployment.servers[0]
-        .command(&["GET", "quorumlock-rw:a"])
-        .unwrap()
-    {
-        Answer::Text(value) => value,
-        other => panic!("{other:?}"),
-    };
+    let key = "quorumlock-rw:a";
+    let value = || deployment.servers[0].text(&["GET", key]);
     let shows = |state: &str, holder: &str, fence: u64| {
-        let shown = run(deployment.tool(&["show", "a"]));
+        let shown = deployment.run("show a");
         let line = shown.out.lines().next().unwrap_or_default();
         let is_shown = line.starts_with(&format!("read-write lock \"a\": {state}"))
             && line.ends_with(&format!(", fence {fence}"));
         assert!(is_shown && line.contains(holder), "{}", shown.all());
-        let json = run(deployment.tool(&["ls", "--json"]));
-        let is_listed = json.out.contains(&format!("\"state\":\"{state}\""))
-            && json.out.contains("\"read_write\":true");
-        assert!(
-            is_listed && json.out.contains(&format!("\"fence\":{fence}")),
-            "{}",
-            json.all()
-        );
+        deployment
+            .run("ls --json")
+            .prints(&format!("\"state\":\"{state}\""))
+            .prints("\"read_write\":true")
+            .prints(&format!("\"fence\":{fence}"));
     };
     let writer = mutex.write.lock().unwrap();
     let fence = u64::from(writer.fence());
     shows("held", ", writer, by ", fence);
-    assert_eq!(run(deployment.tool(&["scan"])).code, Some(0));
+    deployment.run("scan").exits(0);
     let reader = writer.downgrade().unwrap();
     shows("held", ", 1 reader, by ", fence);
     let kept = value().split_inclusive(' ').take(3).collect::<String>();
-    let broken = run(deployment.tool(&["break", "a", "--yes"]));
-    assert!(
-        broken.code == Some(0) && broken.out.matches(": deleted").count() == 3,
-        "{}",
-        broken.all()
-    );
+    deployment
+        .run("break a --yes")
+        .exits(0)
+        .prints_times(": deleted", 3);
     assert_eq!(format!("{} ", value()), kept);
     drop(reader);
     shows("free", "", fence);
-    let scanned = run(deployment.tool(&["scan"]));
-    assert!(
-        scanned.code == Some(1) && scanned.out.matches(": fence-at-rest: ").count() == 3,
-        "{}",
-        scanned.all()
-    );
+    deployment
+        .run("scan")
+        .exits(1)
+        .prints_times(": fence-at-rest: ", 3);
     let writer = mutex.write.lock().unwrap();
     assert!(u64::from(writer.fence()) > fence);
-    assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
+    deployment.run("break a --yes").exits(0);
     assert!(
         value().starts_with(&format!("f {} ", writer.fence())) && !value().contains('w'),
         "{}",
@@ -148,31 +106,12 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     );
     drop(writer);
     // A number that its node does not keep any more.
-    set(
-        &deployment,
-        &[0, 1, 2],
-        "quorumlock-rw:a",
-        &format!("f 7 5 r 9999999999999:{OURS}"),
-        "50000",
-    );
-    let shown = run(deployment.tool(&["show", "a"]));
-    assert!(
-        shown.out.contains("held, 1 reader, by") && !shown.out.contains("fence"),
-        "{}",
-        shown.all()
-    );
-    set(
-        &deployment,
-        &[0, 1, 2],
-        "quorumlock-rw:a",
-        "f 7 5 ",
-        "50000",
-    );
-    assert_eq!(
-        run(deployment.tool(&["scan"]))
-            .out
-            .matches(": foreign: ")
-            .count(),
-        3
-    );
+    let old = format!("f 7 5 r 9999999999999:{OURS}");
+    set(&deployment, &[0, 1, 2], key, &old, "50000");
+    deployment
+        .run("show a")
+        .prints("held, 1 reader, by")
+        .hides("fence");
+    set(&deployment, &[0, 1, 2], key, "f 7 5 ", "50000");
+    deployment.run("scan").prints_times(": foreign: ", 3);
 }

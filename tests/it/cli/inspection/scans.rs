@@ -1,6 +1,6 @@
 //! `scan`: which keys it finds, and which belong to others.
 
-use super::super::deployment::{Deployment, run};
+use super::super::deployment::{Deployment, each};
 use super::{OURS, set};
 use crate::clients::ask;
 use crate::embedded_vs_real::foreign::fenced_values;
@@ -10,13 +10,7 @@ use crate::support::server::Answer;
 #[test]
 fn scan_finds_each_kind_of_key_that_should_not_be() {
     let deployment = Deployment::of(3);
-    let clean = run(deployment.tool(&["scan"]));
-    assert_eq!((clean.code, clean.all().as_str()), (Some(0), ""));
-    let kinds = || {
-        let ended = run(deployment.tool(&["scan"]));
-        assert_eq!(ended.code, Some(1));
-        ended.out.split(": ").nth(1).unwrap_or_default().to_owned()
-    };
+    deployment.run("scan").exits(0).prints_nothing();
     let faults: [(&[&str], &str); 5] = [
         (&["SET", "x", OURS], "no-expiry"),
         (&["SET", "x", OURS, "PX", "90000"], "too-long"),
@@ -28,21 +22,14 @@ fn scan_finds_each_kind_of_key_that_should_not_be() {
         ),
     ];
     for (words, kind) in faults {
-        deployment.servers[1].command(&["FLUSHALL"]).unwrap();
-        deployment.servers[1].command(words).unwrap();
-        assert_eq!(kinds(), kind, "{words:?}");
+        each(&deployment.servers[1..2], "FLUSHALL");
+        each(&deployment.servers[1..2], words);
+        let found = deployment.run("scan").exits(1).out;
+        assert_eq!(found.split(": ").nth(1), Some(kind), "{words:?}");
     }
-    assert_eq!(
-        run(deployment.tool(&["scan", "--ignore", "fence-at-rest"])).code,
-        Some(0)
-    );
-    let others = run(deployment.tool(&["scan", "--prefix", "jobs/"]));
-    assert_eq!(
-        others.code,
-        Some(0),
-        "keys without the prefix belong to others: {}",
-        others.all()
-    );
+    deployment.run("scan --ignore fence-at-rest").exits(0);
+    // Keys without the prefix belong to others.
+    deployment.run("scan --prefix jobs/").exits(0);
 }
 
 #[test]
@@ -65,8 +52,8 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
     for key in ["a", "quorumlock-fence:a", "quorumlock-fence:other:jobs/a"] {
         set(&deployment, &[0], key, "word", "50000");
     }
-    let listed = |words: &[&str]| {
-        let json = run(deployment.tool(&[words, &["--prefix", "jobs/", "--json"]].concat()));
+    let listed = |words: &str| {
+        let json = deployment.run(&format!("{words} --prefix jobs/ --json"));
         let names = json
             .out
             .split("\"name\":\"")
@@ -74,37 +61,19 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
             .map(|rest| rest.split('"').next().unwrap().to_owned());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(listed(&["ls"]), ["a", "quorumlock-rw:a", "a", "a"]);
-    for words in [["ls", "a"], ["ls", "a*"], ["show", "a"]] {
-        assert_eq!(listed(&words), ["a", "a", "a"], "{words:?}");
+    assert_eq!(listed("ls"), ["a", "quorumlock-rw:a", "a", "a"]);
+    for words in ["ls a", "ls a*", "show a"] {
+        assert_eq!(listed(words), ["a", "a", "a"], "{words}");
     }
-    assert_eq!(listed(&["ls", "b*"]), [""; 0]);
-    assert_eq!(
-        run(deployment.tool(&[
-            "scan",
-            "--prefix",
-            "jobs/",
-            "--max-ttl",
-            "1d",
-            "--ignore",
-            "too-long"
-        ]))
-        .all(),
-        ""
-    );
+    assert_eq!(listed("ls b*"), [""; 0]);
+    deployment
+        .run("scan --prefix jobs/ --max-ttl 1d --ignore too-long")
+        .prints_nothing();
     set(&deployment, &[0], keys[1], "7 0 ", "50000");
-    let found = run(deployment.tool(&[
-        "scan", "--prefix", "jobs/", "--ignore", "too-long", "--json",
-    ]))
-    .out;
-    assert!(
-        found.contains(
-            "\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\""
-        ),
-        "{found}"
-    );
-    let broken = run(deployment.tool(&["break", "a", "--prefix", "jobs/", "--yes"]));
-    assert_eq!(broken.code, Some(0), "{}", broken.all());
+    deployment
+        .run("scan --prefix jobs/ --ignore too-long --json")
+        .prints("\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\"");
+    deployment.run("break a --prefix jobs/ --yes").exits(0);
     let left = |key: &str| deployment.servers[0].command(&["EXISTS", key]).unwrap();
     let gone = [keys[0], keys[2]].map(left);
     assert_eq!(
@@ -118,8 +87,7 @@ fn scan_goes_through_more_keys_than_one_reply_has() {
     let deployment = Deployment::of(1);
     let script = "for i = 1, 5000 do redis.call('SET', 'k' .. i, ARGV[1], 'PX', 50000) end";
     ask(&deployment.servers[0], &["EVAL", script, "0", OURS]);
-    let ended = run(deployment.tool(&["ls"]));
-    assert_eq!(ended.out.lines().count(), 5001);
+    assert_eq!(deployment.run("ls").out.lines().count(), 5001);
 }
 
 /// What the scripts take for a lock of their kind is one here, and what they leave alone is
@@ -133,21 +101,14 @@ fn scan_calls_foreign_what_the_scripts_call_so() {
     ];
     for (mark, values) in tables {
         for (index, (value, _)) in values.iter().enumerate() {
-            set(
-                &deployment,
-                &[0],
-                &format!("{mark}{index}."),
-                value,
-                "50000",
-            );
+            let key = format!("{mark}{index}.");
+            set(&deployment, &[0], &key, value, "50000");
         }
-        let scanned = run(deployment.tool(&["scan"]));
+        let scanned = deployment.run("scan").out;
         for (index, (value, is_read)) in values.iter().enumerate() {
-            let is_foreign = scanned
-                .out
-                .contains(&format!(": foreign: \"{mark}{index}.\", "));
+            let is_foreign = scanned.contains(&format!(": foreign: \"{mark}{index}.\", "));
             assert_eq!(is_foreign, !is_read, "{mark} {value:?}");
         }
-        deployment.servers[0].command(&["FLUSHALL"]).unwrap();
+        each(&deployment.servers, "FLUSHALL");
     }
 }
