@@ -413,11 +413,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "simulated"))]
     fn addresses_that_are_known_wait_for_a_look_up_half_of_the_time() {
         for is_known in [false, true] {
-            let Some(server) = PlayedServer::new() else {
-                return;
-            };
+            let server = PlayedServer::new();
             let mut link = link("redis://localhost:1");
             let known = is_known.then(|| Place::Tcp(server.address()));
             link.race.learn(known);
@@ -452,10 +451,9 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "simulated"))]
     fn a_connection_that_is_being_made_is_looked_at_when_another_address_is_to_be_tried() {
-        let [Some(first), Some(second)] = [(); 2].map(|()| PlayedServer::new()) else {
-            return;
-        };
+        let [first, second] = [(); 2].map(|()| PlayedServer::new());
         let mut link = link("redis://localhost:1");
         let places = [first, second].map(|server| Place::Tcp(server.address()));
         link.race.learn(places);

@@ -1,5 +1,8 @@
 //! One connection to a server that the test plays, at times that the test names.
 
+// There are no sockets in the simulator, where other unit tests are run too.
+#![cfg(not(feature = "simulated"))]
+
 use super::*;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
@@ -50,21 +53,21 @@ struct Played {
 }
 
 impl Played {
-    fn closed_with(node_timeout: Duration) -> Option<Played> {
-        let server = PlayedServer::new()?;
+    fn closed_with(node_timeout: Duration) -> Played {
+        let server = PlayedServer::new();
         let connection = closed(&server.url(), node_timeout);
         let log = Log::default();
-        Some(Played {
+        Played {
             connection,
             log,
             server,
-        })
+        }
     }
 
-    fn connecting(now: Timestamp) -> Option<Played> {
-        let mut played = Played::closed_with(NODE_TIMEOUT)?;
+    fn connecting(now: Timestamp) -> Played {
+        let mut played = Played::closed_with(NODE_TIMEOUT);
         played.connect(now);
-        Some(played)
+        played
     }
 
     /// Begins to connect.
@@ -74,10 +77,10 @@ impl Played {
     }
 
     /// Connected, without a reply yet.
-    fn open(now: Timestamp) -> Option<Played> {
-        let mut played = Played::connecting(now)?;
+    fn open(now: Timestamp) -> Played {
+        let mut played = Played::connecting(now);
         played.made(now);
-        Some(played)
+        played
     }
 
     fn made(&mut self, now: Timestamp) {
@@ -89,18 +92,18 @@ impl Played {
     }
 
     /// After a handshake in which the server has reported this role.
-    fn with_role(role: &str, now: Timestamp) -> Option<Played> {
-        let mut played = Played::open(now)?;
+    fn with_role(role: &str, now: Timestamp) -> Played {
+        let mut played = Played::open(now);
         let event = played.introduced(role, now).remove(0);
         match event {
             SessionEvent::Accepted => assert_eq!(role, MASTER),
             SessionEvent::Rejected(fault) => played.connection.reject(fault, now),
             event => panic!("{event:?}"),
         }
-        Some(played)
+        played
     }
 
-    fn in_use(now: Timestamp) -> Option<Played> {
+    fn in_use(now: Timestamp) -> Played {
         Played::with_role(MASTER, now)
     }
 
@@ -220,9 +223,7 @@ fn silence_does_not_hide_what_a_port_has_shown_before() {
 
 #[test]
 fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
-    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
-        return;
-    };
+    let mut played = Played::closed_with(NODE_TIMEOUT);
     let provider = BackgroundCall::start("test", || None).unwrap();
     played.connection.link.login = Some(Login::new(provider));
     played.connection.open(at(1)).unwrap();
@@ -253,9 +254,7 @@ fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
 
 #[test]
 fn credentials_that_are_replaced_while_a_connection_is_being_made_are_never_sent() {
-    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
-        return;
-    };
+    let mut played = Played::closed_with(NODE_TIMEOUT);
     let provider = BackgroundCall::start("test", || None).unwrap();
     played.connection.link.login = Some(Login::new(provider));
     played.connection.open(at(1)).unwrap();

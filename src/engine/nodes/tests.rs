@@ -1,5 +1,8 @@
 //! The connections of one client to servers that the test plays, driven step by step.
 
+// There are no sockets in the simulator, where other unit tests are run too.
+#![cfg(not(feature = "simulated"))]
+
 use super::submission::{
     AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
@@ -62,17 +65,12 @@ struct Cluster {
 
 impl Cluster {
     /// Not connected.
-    fn of(count: usize) -> Option<Cluster> {
+    fn of(count: usize) -> Cluster {
         Cluster::with(count, RestartPolicy::Off, |endpoint| endpoint)
     }
 
-    fn with(
-        count: usize,
-        policy: RestartPolicy,
-        change: fn(Endpoint) -> Endpoint,
-    ) -> Option<Cluster> {
-        let servers: Option<Vec<_>> = (0..count).map(|_| PlayedServer::new()).collect();
-        let servers = servers?;
+    fn with(count: usize, policy: RestartPolicy, change: fn(Endpoint) -> Endpoint) -> Cluster {
+        let servers: Vec<_> = (0..count).map(|_| PlayedServer::new()).collect();
         let names: Vec<String> = (0..count).map(|index| format!("node {index}")).collect();
         let events = Arc::new(EventQueue::new(
             Arc::new(Names::new(&names, "")),
@@ -96,16 +94,16 @@ impl Cluster {
             ..config(Rules::new(policy, TTL), NODE_TIMEOUT)
         };
         let nodes = Nodes::new(connections, Arc::new(Stopped(at(1))), waker, config);
-        Some(Cluster {
+        Cluster {
             nodes,
             servers,
             events,
-        })
+        }
     }
 
     /// All connected, and with one lock held since then.
-    fn in_use(count: usize, now: Timestamp) -> Option<Cluster> {
-        let mut cluster = Cluster::of(count)?;
+    fn in_use(count: usize, now: Timestamp) -> Cluster {
+        let mut cluster = Cluster::of(count);
         let ticket = cluster.acquire(now);
         for index in 0..count {
             cluster.welcome(index);
@@ -115,7 +113,7 @@ impl Cluster {
         cluster.await_grants(ticket, NodeSet::first(count), now);
         cluster.nodes.rounds.conclude(ticket);
         cluster.delivered();
-        Some(cluster)
+        cluster
     }
 
     /// Accepts a connection, and replies to its handshake.
@@ -211,9 +209,7 @@ impl Cluster {
 
 #[test]
 fn a_connection_that_ends_while_it_owes_nothing_is_no_failure_of_its_node() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.servers[0].end();
     cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
     assert!(cluster.nodes.connections.states.is_up(node(0)));
@@ -230,9 +226,7 @@ fn a_connection_that_ends_while_it_owes_nothing_is_no_failure_of_its_node() {
 
 #[test]
 fn what_was_not_written_is_sent_on_another_connection_once() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.queue(at(1));
     for is_again in [true, false] {
         cluster.servers[0].end();
@@ -257,9 +251,7 @@ fn a_question_is_asked_again_on_another_connection_though_it_was_written() {
         (|nodes: &mut Nodes| nodes.check(at(1))) as fn(&mut Nodes) -> Ticket,
         |nodes| nodes.inspect("k", false, at(1)),
     ] {
-        let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-            return;
-        };
+        let mut cluster = Cluster::in_use(3, at(1));
         let ticket = ask(&mut cluster.nodes);
         cluster.nodes.flush();
         let asked = cluster.servers[0].received();
@@ -280,9 +272,7 @@ fn a_question_is_asked_again_on_another_connection_though_it_was_written() {
 
 #[test]
 fn a_deadline_leaves_no_vote_unread_and_the_others_late() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.acquire(at(2));
     cluster.nodes.rounds.set_soft_deadline(ticket, true);
     cluster.nodes.expire(ticket, at(150));
@@ -324,9 +314,7 @@ fn so_many_nodes_that_deny_messages_that_no_quorum_arrives_are_named() {
         (5, 2, false),
         (5, 3, true),
     ] {
-        let Some(mut cluster) = Cluster::of(count) else {
-            return;
-        };
+        let mut cluster = Cluster::of(count);
         let denied = NodeSet::first(denied);
         cluster.nodes.subscribers.subscribe_denied = denied;
         let named = cluster.nodes.denied_subscriptions();
@@ -336,9 +324,7 @@ fn so_many_nodes_that_deny_messages_that_no_quorum_arrives_are_named() {
 
 #[test]
 fn an_attempt_depends_on_connections_that_are_made_while_fewer_than_a_quorum_are_there() {
-    let Some(mut cluster) = Cluster::of(4) else {
-        return;
-    };
+    let mut cluster = Cluster::of(4);
     assert!(
         !cluster.nodes.connections.have_to_be_made(at(1)),
         "none is made"
@@ -364,9 +350,7 @@ fn an_attempt_depends_on_connections_that_are_made_while_fewer_than_a_quorum_are
 
 #[test]
 fn why_credentials_are_not_replaced_is_reported_once() {
-    let Some(cluster) = &mut Cluster::of(3) else {
-        return;
-    };
+    let cluster = &mut Cluster::of(3);
     let refused = Fault::new(Phase::Handshake, Cause::Auth);
     let failed = Fault::new(
         Phase::Handshake,
@@ -397,9 +381,7 @@ fn why_credentials_are_not_replaced_is_reported_once() {
 
 #[test]
 fn a_master_that_is_named_is_reported_and_followed() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.servers[1].end();
     cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
     let master = cluster.servers[0].as_master();
@@ -414,9 +396,7 @@ fn a_master_that_is_named_is_reported_and_followed() {
 /// They are the parent's.
 #[test]
 fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.queue(at(1));
     cluster.nodes.close_inherited();
     assert!(
@@ -435,9 +415,7 @@ fn the_connections_of_another_process_are_closed_and_nothing_is_sent() {
 
 #[test]
 fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let failed = Fault::new(Phase::Reply, Cause::TimedOut);
     let mut answers = |prepare: &dyn Fn(&mut Connections), now| {
         let connections = &mut cluster.nodes.connections;
@@ -474,9 +452,7 @@ fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
 
 #[test]
 fn a_node_that_does_not_permit_messages_is_reported_once() {
-    let Some(mut cluster) = Cluster::of(3) else {
-        return;
-    };
+    let mut cluster = Cluster::of(3);
     let denied = Fault::new(Phase::Reply, Cause::NoPermission);
     for (index, times) in [(0, 1), (0, 0), (1, 1)] {
         let subscribers = &mut cluster.nodes.subscribers;
@@ -487,9 +463,7 @@ fn a_node_that_does_not_permit_messages_is_reported_once() {
 
 #[test]
 fn a_check_notes_why_nodes_may_not_vote_and_not_that_they_wait() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.nodes.check(at(1));
     let rounds = &mut cluster.nodes.rounds;
     for (index, cause) in [(0, Cause::Quarantined), (1, Cause::OutOfMemory)] {

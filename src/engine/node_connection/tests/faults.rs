@@ -15,9 +15,7 @@ fn described(fault: Fault) -> (Fault, Detail) {
 
 #[test]
 fn the_end_of_an_idle_connection_is_one_that_owes_nothing() {
-    let Some(mut played) = Played::open(at(1)) else {
-        return;
-    };
+    let mut played = Played::open(at(1));
     assert!(!played.connection.is_idle_end(CLOSED));
     played.introduced(MASTER, at(1));
     assert!(played.connection.is_idle_end(CLOSED));
@@ -29,20 +27,14 @@ fn the_end_of_an_idle_connection_is_one_that_owes_nothing() {
 
 #[test]
 fn a_connection_that_worked_may_be_made_again_at_once_and_another_one_may_not() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     played.close(CLOSED, at(5));
     assert_eq!(played.connection.health.may_ask(at(5)), Ok(()));
     assert_eq!(played.connection.fault_at_deadline(at(5)), CLOSED);
-    let Some(mut played) = Played::open(at(1)) else {
-        return;
-    };
+    let mut played = Played::open(at(1));
     played.close(CLOSED_EARLY, at(5));
     assert_eq!(played.connection.health.may_ask(at(5)), Err(CLOSED_EARLY));
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     let silent = Fault::new(Phase::Reply, Cause::TimedOut);
     played.close(silent, at(5));
     assert_eq!(played.connection.health.may_ask(at(5)), Err(silent));
@@ -50,9 +42,7 @@ fn a_connection_that_worked_may_be_made_again_at_once_and_another_one_may_not() 
 
 #[test]
 fn a_node_that_is_late_had_its_time_or_what_was_left_of_the_call() {
-    let Some(mut played) = Played::connecting(at(1)) else {
-        return;
-    };
+    let mut played = Played::connecting(at(1));
     let late = |phase, limit| described(Fault::new(phase, Cause::TimedOut).with(limit));
     let left = |millis| Detail::Limit(Duration::from_millis(millis), None);
     let whole = Detail::Limit(NODE_TIMEOUT, Some("node_timeout"));
@@ -75,9 +65,7 @@ fn a_node_that_is_late_had_its_time_or_what_was_left_of_the_call() {
 fn a_connection_ends_when_it_is_not_made_or_silent_for_too_long() {
     let limit = |seconds| Detail::Limit(Duration::from_secs(seconds), None);
     for (node_timeout, seconds) in [(NODE_TIMEOUT, 30), (Duration::from_secs(20), 40)] {
-        let Some(mut played) = Played::closed_with(node_timeout) else {
-            return;
-        };
+        let mut played = Played::closed_with(node_timeout);
         assert_eq!(played.connection.exceeded_limit(at(90_000)), None);
         played.connect(at(0));
         assert_eq!(played.connection.exceeded_limit(at(2999)), None);
@@ -97,9 +85,7 @@ fn a_connection_ends_when_it_is_not_made_or_silent_for_too_long() {
 
 #[test]
 fn an_alert_of_tls_shows_what_the_port_speaks() {
-    let Some(mut played) = Played::open(at(1)) else {
-        return;
-    };
+    let mut played = Played::open(at(1));
     let early = |cause| Fault::new(Phase::Handshake, cause);
     assert_eq!(played.connection.most_specific(CLOSED_EARLY), CLOSED_EARLY);
     played.server.send(b"\x15\x03\x01");
@@ -121,7 +107,7 @@ fn a_port_that_ends_the_handshake_is_asked_whether_it_speaks_tls() {
         (Some(b"-ERR no\r\n"), CLOSED_EARLY),
         (None, CLOSED_EARLY),
     ] {
-        let mut played = Played::open(at(1)).unwrap();
+        let mut played = Played::open(at(1));
         let reset = Fault::new(Phase::Handshake, Cause::TimedOut);
         assert!(!played.connection.asks_for_tls(reset, at(10)));
         assert!(played.connection.asks_for_tls(CLOSED_EARLY, at(10)));
@@ -167,12 +153,12 @@ fn a_port_that_ends_the_handshake_is_asked_whether_it_speaks_tls() {
 #[test]
 #[cfg(feature = "tls")]
 fn a_port_that_does_not_answer_that_is_waited_for_no_longer_than_half_of_the_timeout() {
-    let mut played = Played::open(at(1)).unwrap();
+    let mut played = Played::open(at(1));
     assert!(played.connection.asks_for_tls(CLOSED_EARLY, at(10)));
     assert_eq!(played.connection.advance(at(59)), Ok(()));
     assert_eq!(played.connection.advance(at(60)), Err(CLOSED_EARLY));
     // After the handshake an end is an end.
-    let mut played = Played::in_use(at(1)).unwrap();
+    let mut played = Played::in_use(at(1));
     assert!(!played.connection.asks_for_tls(CLOSED, at(10)));
 }
 
@@ -182,7 +168,7 @@ fn a_port_that_does_not_answer_that_is_waited_for_no_longer_than_half_of_the_tim
 fn a_port_that_should_speak_tls_and_is_silent_is_asked_without() {
     let not_tls = Fault::new(Phase::Handshake, Cause::NotTls);
     for (answer, expected) in [(&b"+PONG\r\n"[..], Some(not_tls)), (b"\x15\x03", None)] {
-        let mut played = Played::closed_with(NODE_TIMEOUT).unwrap();
+        let mut played = Played::closed_with(NODE_TIMEOUT);
         played.connection.link.transport = by_tls();
         played.connect(at(1));
         played.made(at(1));
@@ -218,9 +204,7 @@ fn a_connection_that_ends_for_another_reason_than_its_end_is_reset() {
         (CLOSED, false),
         (Fault::new(Phase::Reply, Cause::TimedOut), true),
     ] {
-        let Some(mut played) = Played::in_use(at(1)) else {
-            return;
-        };
+        let mut played = Played::in_use(at(1));
         played.server.received();
         played.close(fault, at(2));
         assert_eq!(
@@ -238,9 +222,7 @@ fn a_connection_that_ends_for_another_reason_than_its_end_is_reset() {
 
 #[test]
 fn the_address_of_the_url_is_next_where_a_master_that_was_named_does_not_work() {
-    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
-        return;
-    };
+    let mut played = Played::closed_with(NODE_TIMEOUT);
     let named = played.server.as_master();
     for (works, stays) in [(true, true), (false, false)] {
         played.connection.link.follow(named.clone());
@@ -257,9 +239,7 @@ fn the_address_of_the_url_is_next_where_a_master_that_was_named_does_not_work() 
 /// They are the parent's.
 #[test]
 fn a_connection_of_another_process_is_dropped_and_no_fault() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     played.connection.close_inherited();
     assert!(played.connection.is_closed() && !played.connection.health.is_suspect());
 }

@@ -4,9 +4,7 @@ use super::*;
 
 #[test]
 fn a_connection_goes_through_its_phases() {
-    let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
-        return;
-    };
+    let mut played = Played::closed_with(NODE_TIMEOUT);
     assert!(played.connection.is_closed() && !played.connection.is_connecting());
     assert_eq!(played.connection.phase(), Phase::Connect);
     let nothing = played.connection.interest(&played.log);
@@ -46,9 +44,7 @@ fn a_connection_goes_through_its_phases() {
 
 #[test]
 fn a_node_with_releases_to_run_or_something_unanswered_does_not_follow() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     played.connection.pending.insert(ticket(1), at(9), None);
     assert!(!played.connection.may_follow(&played.log));
     played.connection.pending.take(at(1)).unwrap();
@@ -59,9 +55,7 @@ fn a_node_with_releases_to_run_or_something_unanswered_does_not_follow() {
 
 #[test]
 fn a_node_that_does_not_vote_is_asked_anew_after_its_delay_when_it_has_replied_to_all() {
-    let Some(mut played) = Played::with_role(REPLICA, at(1)) else {
-        return;
-    };
+    let mut played = Played::with_role(REPLICA, at(1));
     let fault = Fault::new(Phase::Handshake, Cause::NotMaster);
     let connection = &mut played.connection;
     assert_eq!(connection.health.fault(), fault);
@@ -82,9 +76,7 @@ fn a_node_that_does_not_vote_is_asked_anew_after_its_delay_when_it_has_replied_t
 
 #[test]
 fn what_a_node_refuses_decides_whether_it_runs_releases() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     assert!(played.connection.runs_releases());
     for (cause, runs) in [
         (Cause::OutOfMemory, true),
@@ -106,9 +98,7 @@ fn a_replica_names_the_master_unless_it_was_named_itself() {
     let moved = "-MOVED 3999 10.0.0.2:6379\r\n";
     let cluster = "cluster_slots_assigned:16384\r\ncluster_size:1";
     for (is_redirected, is_followed) in [(false, true), (true, false)] {
-        let Some(mut played) = Played::closed_with(NODE_TIMEOUT) else {
-            return;
-        };
+        let mut played = Played::closed_with(NODE_TIMEOUT);
         if is_redirected {
             let named = played.server.as_master();
             played.connection.link.follow(named);
@@ -134,9 +124,7 @@ fn a_replica_names_the_master_unless_it_was_named_itself() {
 
 #[test]
 fn a_late_node_gets_a_request_now_and_then_until_it_answers() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     played.acquire(at(10));
     let connection = &mut played.connection;
     assert!(connection.admit(at(110)).is_ok() && connection.is_responsive(at(110)));
@@ -157,9 +145,7 @@ fn a_late_node_gets_a_request_now_and_then_until_it_answers() {
 
 #[test]
 fn a_connection_that_is_being_made_gets_no_second_request_when_it_is_late() {
-    let Some(mut played) = Played::connecting(at(1)) else {
-        return;
-    };
+    let mut played = Played::connecting(at(1));
     played.acquire(at(1));
     let limit = Detail::Limit(NODE_TIMEOUT, Some("node_timeout"));
     let late = Fault::new(Phase::Connect, Cause::TimedOut).with(limit);
@@ -169,9 +155,7 @@ fn a_connection_that_is_being_made_gets_no_second_request_when_it_is_late() {
 
 #[test]
 fn a_node_with_too_many_requests_gets_releases_only() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     let duplicate = Fault::new(Phase::Handshake, Cause::Duplicate(1));
     for number in 0..=SOFT_LIMIT {
         played
@@ -192,9 +176,7 @@ fn a_node_with_too_many_requests_gets_releases_only() {
 
 #[test]
 fn a_server_that_is_asked_by_two_urls_grants_for_the_other_while_it_replies() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     assert!(!played.connection.may_grant_for_another(at(1)));
     played.acquire(at(1));
     let duplicate = Fault::new(Phase::Handshake, Cause::Duplicate(1));
@@ -211,9 +193,7 @@ fn a_server_that_is_asked_by_two_urls_grants_for_the_other_while_it_replies() {
 
 #[test]
 fn a_connection_is_read_first_when_it_was_idle_or_a_reply_is_late() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     assert!(!played.connection.needs_read(at(1)) && played.connection.is_ready(at(1)));
     assert!(played.connection.needs_read(at(3)) && !played.connection.is_ready(at(3)));
     played.acquire(at(3));
@@ -226,9 +206,7 @@ fn a_connection_is_read_first_when_it_was_idle_or_a_reply_is_late() {
 
 #[test]
 fn a_read_shows_whether_there_may_be_more() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     assert_eq!(played.connection.read(at(1)), Ok(Received::Nothing));
     played.server.send("+");
     assert_eq!(played.read(at(1)), Ok(Received::Something));
@@ -242,9 +220,7 @@ fn a_read_shows_whether_there_may_be_more() {
 
 #[test]
 fn what_the_kernel_does_not_take_waits_and_a_broken_connection_is_a_fault() {
-    let Some(mut played) = Played::in_use(at(1)) else {
-        return;
-    };
+    let mut played = Played::in_use(at(1));
     assert!(!played.connection.has_unsent(&played.log));
     for number in 0..200_000 {
         played.connection.session.check(ticket(number), at(1));

@@ -34,7 +34,7 @@ fn look(remembered: &str) -> String {
 
 impl Cluster {
     /// Its program looks at what the nodes remember.
-    fn judged() -> Option<Cluster> {
+    fn judged() -> Cluster {
         Cluster::with(3, RestartPolicy::Observed, |endpoint| {
             endpoint.look_at("q".to_owned(), false)
         })
@@ -48,19 +48,19 @@ impl Cluster {
 
     /// Two founders have replied to an attempt, and a node that has lost its keys, which is to be
     /// noted.
-    fn with_a_loss() -> Option<(Cluster, Ticket)> {
-        let mut cluster = Cluster::judged()?;
+    fn with_a_loss() -> (Cluster, Ticket) {
+        let mut cluster = Cluster::judged();
         let ticket = cluster.acquire(at(1));
         cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
         cluster.reply(1, &note(1, 'f', 900, TTL), REFUSED);
         cluster.reply(2, NOTHING, GRANTED);
         assert_eq!(cluster.note(at(2)), NodeSet::only(node(2)));
-        Some((cluster, ticket))
+        (cluster, ticket)
     }
 
     /// All nodes are connected, and are founders since long ago.
-    fn founded() -> Option<Cluster> {
-        let mut cluster = Cluster::judged()?;
+    fn founded() -> Cluster {
+        let mut cluster = Cluster::judged();
         let ticket = cluster.acquire(at(1));
         (0..3).for_each(|index| cluster.reply(index, &note(index, 'f', 900, TTL), GRANTED));
         cluster.drive(at(2), |nodes| {
@@ -68,7 +68,7 @@ impl Cluster {
         });
         cluster.nodes.rounds.conclude(ticket);
         (0..3).for_each(|index| drop(cluster.servers[index].received()));
-        Some(cluster)
+        cluster
     }
 
     fn is_up(&self, index: usize) -> bool {
@@ -96,9 +96,7 @@ impl Cluster {
 #[test]
 fn no_grant_counts_in_a_new_deployment_before_it_is_founded() {
     for is_late in [false, true] {
-        let Some(mut cluster) = Cluster::judged() else {
-            return;
-        };
+        let mut cluster = Cluster::judged();
         let ticket = cluster.acquire(at(1));
         (0..3).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
         assert_eq!(cluster.note(at(2)), NodeSet::first(3));
@@ -128,9 +126,7 @@ fn no_grant_counts_in_a_new_deployment_before_it_is_founded() {
 /// It is not known what the others remember.
 #[test]
 fn a_node_that_has_not_replied_is_waited_for_half_of_its_timeout() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     cluster.acquire(at(1));
     (0..2).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
     cluster.drive(at(2), |nodes| {
@@ -145,9 +141,7 @@ fn a_node_that_has_not_replied_is_waited_for_half_of_its_timeout() {
 
 #[test]
 fn a_grant_of_a_node_that_has_lost_its_keys_does_not_count() {
-    let Some((mut cluster, ticket)) = Cluster::with_a_loss() else {
-        return;
-    };
+    let (mut cluster, ticket) = Cluster::with_a_loss();
     assert!(!cluster.is_decided(ticket));
     let noted = note(2, 's', 0, TTL);
     cluster.servers[2].send(noted);
@@ -165,9 +159,7 @@ fn a_grant_of_a_node_that_has_lost_its_keys_does_not_count() {
 
 #[test]
 fn nodes_that_are_noted_count_at_once() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     let ticket = cluster.acquire(at(1));
     cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
     // It has lost its keys long ago.
@@ -183,9 +175,7 @@ fn nodes_that_are_noted_count_at_once() {
 
 #[test]
 fn what_does_not_fit_this_program_is_reported_once_by_node() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     cluster.acquire(at(1));
     cluster.reply(0, &note(0, 'f', 900, TTL * 2), GRANTED);
     cluster.reply(1, "-NOPERM this user has no permissions\r\n", GRANTED);
@@ -218,9 +208,7 @@ fn what_does_not_fit_this_program_is_reported_once_by_node() {
 
 #[test]
 fn a_vote_that_waits_for_the_judgement_is_a_fault_where_the_connection_ends() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     let ticket = cluster.acquire(at(1));
     (0..2).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
     cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 2);
@@ -240,9 +228,7 @@ fn a_vote_that_waits_for_the_judgement_is_a_fault_where_the_connection_ends() {
 /// It would refuse a lock as well.
 #[test]
 fn a_node_that_refuses_its_note_is_known_to_refuse() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     cluster.acquire(at(1));
     (0..3).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
     assert_eq!(cluster.note(at(2)), NodeSet::first(3));
@@ -260,9 +246,7 @@ fn a_node_that_refuses_its_note_is_known_to_refuse() {
 
 #[test]
 fn a_node_without_a_name_is_no_node_that_denies_its_key() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     cluster.acquire(at(1));
     cluster.servers[0].accept();
     cluster.servers[0].send(bulk("redis_version:7.0.15") + &bulk(MASTER) + &look(NOTHING));
@@ -274,9 +258,7 @@ fn a_node_without_a_name_is_no_node_that_denies_its_key() {
 /// Its grants count while another node is judged.
 #[test]
 fn a_founder_is_in_no_doubt_while_another_node_is_noted() {
-    let Some((cluster, ticket)) = Cluster::with_a_loss() else {
-        return;
-    };
+    let (cluster, ticket) = Cluster::with_a_loss();
     assert_eq!(cluster.granted(ticket), NodeSet::only(node(0)));
     assert_eq!(cluster.nodes.incarnations.doubtful, NodeSet::only(node(2)));
 }
@@ -284,9 +266,7 @@ fn a_founder_is_in_no_doubt_while_another_node_is_noted() {
 /// A node that has lost its keys would wait for a shorter time.
 #[test]
 fn no_grant_counts_before_a_longer_time_to_live_is_noted() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     let ticket = cluster.acquire(at(1));
     cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
     cluster.await_grants(ticket, NodeSet::only(node(0)), at(2));
@@ -306,9 +286,7 @@ fn no_grant_counts_before_a_longer_time_to_live_is_noted() {
 /// A node that lies could name one program after the other.
 #[test]
 fn a_note_that_another_program_has_stored_first_is_stored_again_some_times() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     cluster.acquire(at(1));
     cluster.reply(0, &note(0, 'f', 900, TTL), GRANTED);
     cluster.reply(1, &note(1, 'f', 900, TTL / 2), GRANTED);
@@ -331,9 +309,7 @@ fn a_note_that_another_program_has_stored_first_is_stored_again_some_times() {
 #[test]
 fn nothing_is_founded_while_a_node_may_know_better_and_a_longer_time_is_noted_all_the_same() {
     for is_founded in [false, true] {
-        let Some(mut cluster) = Cluster::judged() else {
-            return;
-        };
+        let mut cluster = Cluster::judged();
         let ticket = cluster.acquire(at(1));
         // It was idle when it lost its connection, and is silent.
         cluster.nodes.incarnations.on_silence(node(2), true);
@@ -362,9 +338,7 @@ fn nothing_is_founded_while_a_node_may_know_better_and_a_longer_time_is_noted_al
 #[test]
 fn what_was_seen_long_ago_is_looked_at_again_where_it_is_noted() {
     for is_new in [true, false] {
-        let Some(mut cluster) = Cluster::judged() else {
-            return;
-        };
+        let mut cluster = Cluster::judged();
         cluster.acquire(at(1));
         for index in 0..2 {
             let noted = note(index, 's', 900, TTL);
@@ -386,9 +360,7 @@ fn what_was_seen_long_ago_is_looked_at_again_where_it_is_noted() {
 
 #[test]
 fn the_nodes_are_judged_when_those_that_are_connected_to_have_replied() {
-    let Some(mut cluster) = Cluster::founded() else {
-        return;
-    };
+    let mut cluster = Cluster::founded();
     for index in [0, 2] {
         cluster.servers[index].end();
         cluster.drive(at(3), |nodes| nodes.connections[node(index)].is_closed());
@@ -408,9 +380,7 @@ fn the_nodes_are_judged_when_those_that_are_connected_to_have_replied() {
 /// It keeps its keys, as its owner has declared.
 #[test]
 fn a_durable_node_is_in_no_doubt() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     let durable = Quarantine::new(RestartPolicy::Observed, TTL).declared_durable();
     cluster.nodes.connections[node(0)].quarantine = durable;
     let ticket = cluster.acquire(at(1));
@@ -424,9 +394,7 @@ fn a_durable_node_is_in_no_doubt() {
 #[test]
 fn a_vote_that_waits_shows_that_its_node_is_in_quarantine_and_a_question_does_not() {
     for is_question in [false, true] {
-        let Some(mut cluster) = Cluster::judged() else {
-            return;
-        };
+        let mut cluster = Cluster::judged();
         let quarantine = &mut cluster.nodes.connections[node(0)].quarantine;
         assert!(quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
         let reply = if is_question {
@@ -447,9 +415,7 @@ fn a_vote_that_waits_shows_that_its_node_is_in_quarantine_and_a_question_does_no
 /// The other one is in no doubt.
 #[test]
 fn a_grant_by_another_url_of_a_server_counts_while_a_third_node_is_judged() {
-    let Some(mut cluster) = Cluster::judged() else {
-        return;
-    };
+    let mut cluster = Cluster::judged();
     let ticket = cluster.acquire(at(1));
     let remembered = note(0, 'f', 900, TTL);
     cluster.reply(0, &remembered, "");
@@ -465,9 +431,7 @@ fn a_grant_by_another_url_of_a_server_counts_while_a_third_node_is_judged() {
 
 #[test]
 fn a_founder_has_counted_since_it_was_noted() {
-    let Some(cluster) = Cluster::founded() else {
-        return;
-    };
+    let cluster = Cluster::founded();
     let counted_for = |now| cluster.nodes.incarnations.counted_for(node(0), now);
     let first = counted_for(at(1)).unwrap();
     assert!(first >= Duration::from_secs(899), "{first:?}");

@@ -34,9 +34,7 @@ impl Cluster {
 
 #[test]
 fn a_thread_that_is_alone_spins_unless_its_wait_is_long_or_not_urgent() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     cluster.nodes.connections.poll.spin = Spin::new(Duration::from_micros(1));
     let spins = |nodes: &mut Nodes, alone| !nodes.watch(alone, at(2)).spin.is_zero();
     assert!(spins(&mut cluster.nodes, true) && !spins(&mut cluster.nodes, false));
@@ -52,9 +50,7 @@ fn a_thread_that_is_alone_spins_unless_its_wait_is_long_or_not_urgent() {
 
 #[test]
 fn whether_a_thread_spins_depends_on_how_long_it_has_waited() {
-    let Some(mut cluster) = Cluster::of(1) else {
-        return;
-    };
+    let mut cluster = Cluster::of(1);
     cluster.nodes.connections.poll.spin = Spin::new(Duration::from_micros(1));
     let is_over = (0..100).any(|_| {
         cluster
@@ -67,9 +63,7 @@ fn whether_a_thread_spins_depends_on_how_long_it_has_waited() {
 
 #[test]
 fn a_thread_that_waits_for_releases_can_be_interrupted() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     cluster.release(EVERYWHERE, NodeSet::first(1), at(2));
     let ticket = cluster.nodes.await_settled(Settled::Answered, at(2));
     let watch = cluster.nodes.watch(true, at(2));
@@ -81,9 +75,7 @@ fn a_thread_that_waits_for_releases_can_be_interrupted() {
 
 #[test]
 fn a_poll_ends_when_all_are_to_end() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let watch = cluster.nodes.watch(true, at(2));
     assert!(!cluster.ends_poll(watch, at(2)));
     let watch = cluster.nodes.watch(true, at(2));
@@ -93,9 +85,7 @@ fn a_poll_ends_when_all_are_to_end() {
 
 #[test]
 fn a_deadline_reads_what_has_arrived_until_the_round_is_decided() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.acquire(at(2));
     cluster.reply_all("+OK\r\n", at(2));
     cluster.nodes.expire(ticket, at(150));
@@ -109,9 +99,7 @@ fn a_deadline_reads_what_has_arrived_until_the_round_is_decided() {
 
 #[test]
 fn nothing_is_read_that_the_poll_has_not_found() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let ticket = cluster.acquire(at(2));
     let mut watch = cluster.nodes.watch(true, at(2));
     Nodes::poll(&mut watch, Duration::ZERO);
@@ -127,7 +115,7 @@ fn nothing_is_read_that_the_poll_has_not_found() {
 #[test]
 #[cfg(feature = "tls")]
 fn a_connection_is_looked_at_when_its_time_has_come_though_its_stream_is_not_ready() {
-    let mut cluster = Cluster::of(2).unwrap();
+    let mut cluster = Cluster::of(2);
     let ticket = cluster.acquire(at(1));
     cluster.servers[0].accept();
     cluster.servers[0].end();
@@ -146,9 +134,7 @@ fn a_connection_is_looked_at_when_its_time_has_come_though_its_stream_is_not_rea
 
 #[test]
 fn a_node_is_listed_anew_when_it_is_to_become_writable() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     cluster.nodes.watch(true, at(2));
     let poll = &mut cluster.nodes.connections.poll;
     for wants_write in [false, true] {
@@ -159,9 +145,7 @@ fn a_node_is_listed_anew_when_it_is_to_become_writable() {
 
 #[test]
 fn servers_are_looked_at_with_an_attempt_and_not_with_a_release() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     cluster.acquire(at(2000));
     assert!(cluster.servers[0].received().contains("INFO"));
     cluster.release(EVERYWHERE, NodeSet::first(1), at(4000));
@@ -170,9 +154,7 @@ fn servers_are_looked_at_with_an_attempt_and_not_with_a_release() {
 
 #[test]
 fn what_all_nodes_have_answered_is_forgotten() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.acquire(at(2));
     assert_eq!(cluster.nodes.connections.log.backlog().requests, 1);
     cluster.reply_all("+OK\r\n", at(2));
@@ -184,7 +166,7 @@ fn what_all_nodes_have_answered_is_forgotten() {
 #[test]
 #[cfg(feature = "embedded-tls")]
 fn certificates_that_have_changed_protect_the_connections_that_are_made_next() {
-    let mut cluster = Cluster::of(2).unwrap();
+    let mut cluster = Cluster::of(2);
     let connections = &mut cluster.nodes.connections;
     connections.on_certificates(Ok(vec![TransportConfig::Plain, by_tls()]));
     let is_plain = connections
@@ -199,9 +181,7 @@ fn certificates_that_have_changed_protect_the_connections_that_are_made_next() {
 /// A node that has to answer many may be asked other things.
 #[test]
 fn pending_releases_are_sent_a_few_hundred_at_a_time() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let ticket = cluster.release(EVERYWHERE, NodeSet::first(1), at(2));
     let Nodes {
         connections,
@@ -228,9 +208,7 @@ fn pending_releases_are_sent_a_few_hundred_at_a_time() {
 /// A thread that has taken over has a list of its own.
 #[test]
 fn the_list_of_an_older_poll_is_not_kept() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let [older, newer] = [(); 2].map(|()| cluster.nodes.watch(true, at(1)));
     let Connections { each, poll, .. } = &mut cluster.nodes.connections;
     poll.put_back(older, each);
@@ -252,9 +230,7 @@ fn the_list_of_an_older_poll_is_not_kept() {
 
 #[test]
 fn a_connection_that_is_looked_at_before_anything_is_due_ends_no_poll() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let watch = cluster.nodes.watch(true, at(2));
     cluster.nodes.refresh(node(0), at(2));
     assert!(!cluster.ends_poll(watch, at(2)));

@@ -14,8 +14,8 @@ const REFUSED: &str = "$-1\r\n";
 
 impl Cluster {
     /// Three URLs, of which two lead to the same server, and an attempt that was sent to these.
-    pub(super) fn with_another_url() -> Option<(Cluster, Ticket)> {
-        let mut cluster = Cluster::of(3)?;
+    pub(super) fn with_another_url() -> (Cluster, Ticket) {
+        let mut cluster = Cluster::of(3);
         let ticket = cluster.acquire(at(1));
         for index in 0..2 {
             cluster.servers[index].accept();
@@ -25,7 +25,7 @@ impl Cluster {
             });
             cluster.servers[index].received();
         }
-        Some((cluster, ticket))
+        (cluster, ticket)
     }
 
     /// A node replies, and all of it is read.
@@ -40,9 +40,7 @@ impl Cluster {
 
 #[test]
 fn the_votes_of_a_node_count_as_they_are_while_nothing_is_held_against_it() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
     assert_eq!(cluster.nodes.connections.counting, NodeSet::first(3));
     let failed = Fault::new(Phase::Reply, Cause::TimedOut);
@@ -72,9 +70,7 @@ fn a_connection_that_was_idle_is_read_and_the_votes_of_its_node_count_as_before(
 
 #[test]
 fn plain_votes_of_a_node_that_counts_are_taken_without_an_event() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.acquire(at(1));
     for (index, reply) in [(0, GRANTED), (1, REFUSED)] {
         cluster.servers[index].received();
@@ -92,9 +88,7 @@ fn plain_votes_of_a_node_that_counts_are_taken_without_an_event() {
 
 #[test]
 fn it_is_known_when_a_node_last_sent_anything() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let before = cluster.nodes.releases.heard_at;
     cluster.nodes.read(node(0), at(3));
     assert_eq!(cluster.nodes.releases.heard_at, before);
@@ -105,10 +99,8 @@ fn it_is_known_when_a_node_last_sent_anything() {
 
 #[test]
 fn the_master_that_a_replica_names_is_asked_in_its_place() {
-    let Some(mut cluster) = Cluster::of(1) else {
-        return;
-    };
-    let mut master = PlayedServer::new().unwrap();
+    let mut cluster = Cluster::of(1);
+    let mut master = PlayedServer::new();
     let named = master.as_master();
     let server = SERVER.replace("standalone", "cluster");
     let one_shard = bulk("cluster_slots_assigned:16384\r\ncluster_size:1");
@@ -126,9 +118,7 @@ fn the_master_that_a_replica_names_is_asked_in_its_place() {
 
 #[test]
 fn a_holder_is_known_by_the_answers_of_a_quorum() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let ticket = cluster.nodes.inspect("k", false, at(1));
     cluster.nodes.flush();
     let value = bulk(std::str::from_utf8(&token().digits()).unwrap());
@@ -145,9 +135,7 @@ fn a_holder_is_known_by_the_answers_of_a_quorum() {
 #[test]
 fn a_script_that_a_node_has_not_is_sent_while_the_attempt_is_open() {
     for is_late in [false, true] {
-        let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-            return;
-        };
+        let mut cluster = Cluster::in_use(3, at(1));
         let fenced = Kind::Fenced(FencingToken::saturating(1));
         let granted = bulk("7");
         // Once the script has run, it is called by its hash.
@@ -178,9 +166,7 @@ fn a_script_that_a_node_has_not_is_sent_while_the_attempt_is_open() {
 /// A set's are in one reply.
 #[test]
 fn what_a_release_finds_in_a_queue_is_known_for_each_key() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let keys = LockKey::of("", ["k", "l", "m"]);
     let operation = Operation {
         verb: Verb::Release(None),
@@ -211,9 +197,7 @@ fn what_a_release_finds_in_a_queue_is_known_for_each_key() {
 
 #[test]
 fn a_reply_to_anything_but_an_attempt_or_an_extension_makes_no_node_usable() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let failed = Fault::new(Phase::Reply, Cause::TimedOut);
     cluster
         .nodes
@@ -245,9 +229,7 @@ fn a_reply_to_anything_but_an_attempt_or_an_extension_makes_no_node_usable() {
 #[test]
 fn a_grant_by_another_url_of_a_server_is_the_vote_of_the_first_unless_that_may_not_vote() {
     for may_vote in [true, false] {
-        let Some((mut cluster, ticket)) = Cluster::with_another_url() else {
-            return;
-        };
+        let (mut cluster, ticket) = Cluster::with_another_url();
         let quarantine = &mut cluster.nodes.connections[node(0)].quarantine;
         assert!(may_vote || quarantine.wait_by_note(TTL, [at(1); 2], at(1)));
         cluster.answer(1, GRANTED, at(2));
@@ -265,9 +247,7 @@ fn a_grant_by_another_url_of_a_server_is_the_vote_of_the_first_unless_that_may_n
 /// releases that it has not run.
 #[test]
 fn a_node_that_runs_no_releases_is_connected_to_again_for_them() {
-    let Some(mut cluster) = Cluster::of(1) else {
-        return;
-    };
+    let mut cluster = Cluster::of(1);
     let loading = "-LOADING Redis is loading the dataset in memory\r\n";
     cluster.acquire(at(1));
     cluster.servers[0].accept();
@@ -284,9 +264,7 @@ fn a_node_that_runs_no_releases_is_connected_to_again_for_them() {
 
 #[test]
 fn what_a_node_is_shown_as() {
-    let Some(mut cluster) = Cluster::of(4) else {
-        return;
-    };
+    let mut cluster = Cluster::of(4);
     let Connections { states, each, .. } = &mut cluster.nodes.connections;
     let replica = Fault::new(Phase::Handshake, Cause::NotMaster);
     let silent = Fault::new(Phase::Reply, Cause::TimedOut);

@@ -34,9 +34,7 @@ impl Cluster {
 #[test]
 fn a_call_that_is_the_first_one_asks_by_command() {
     for by_command in [false, true] {
-        let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-            return;
-        };
+        let mut cluster = Cluster::in_use(1, at(1));
         let request = TakeRequest {
             by_command,
             ..TakeRequest::WITHOUT_ENTRY
@@ -51,9 +49,7 @@ fn a_call_that_is_the_first_one_asks_by_command() {
 
 #[test]
 fn a_fence_is_raised_where_it_is_less_and_counts_where_it_is_not() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let mut fences = Fences::default();
     fences.record(node(0), FencingToken::saturating(8));
     fences.record(node(1), FencingToken::saturating(7));
@@ -74,9 +70,7 @@ fn a_fence_is_raised_where_it_is_less_and_counts_where_it_is_not() {
 
 #[test]
 fn a_key_is_set_again_on_a_node_whose_reply_was_not_read_for_long() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.acquire(at(1));
     for index in 0..2 {
         cluster.servers[index].received();
@@ -94,9 +88,7 @@ fn a_key_is_set_again_on_a_node_whose_reply_was_not_read_for_long() {
 /// A node that has some of them gets those that it lacks.
 #[test]
 fn each_key_of_a_set_is_set_again_by_itself() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let (keys, token) = (LockKey::of("", ["k", "l"]), token());
     let request = lease(&keys, &token);
     cluster.nodes.repair(&request, NodeSet::first(1), at(1));
@@ -110,9 +102,7 @@ fn each_key_of_a_set_is_set_again_by_itself() {
 
 #[test]
 fn a_release_is_kept_for_a_node_that_is_away_and_may_have_the_key() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.take_away(0, at(2));
     cluster.take_away(1, at(2));
     // Its key ends by itself.
@@ -135,9 +125,7 @@ fn a_release_is_kept_for_a_node_that_is_away_and_may_have_the_key() {
 
 #[test]
 fn a_node_that_has_lost_its_connection_is_connected_to_for_a_release() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     cluster.servers[0].end();
     cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
     cluster.release(EVERYWHERE, NodeSet::first(3), at(2));
@@ -152,9 +140,7 @@ fn a_node_that_has_lost_its_connection_is_connected_to_for_a_release() {
 #[test]
 fn a_release_removes_the_entry_of_its_call() {
     for stands_for in [None, NonZeroU64::new(500)] {
-        let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-            return;
-        };
+        let mut cluster = Cluster::in_use(1, at(1));
         let call = cluster.enter(&interrupt(), at(1));
         let departure = Departure {
             entry: entry(call),
@@ -183,9 +169,7 @@ fn a_release_removes_the_entry_of_its_call() {
 #[test]
 fn a_release_that_is_unanswered_is_sent_again_where_the_server_has_closed_the_connection() {
     for is_closed in [true, false] {
-        let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-            return;
-        };
+        let mut cluster = Cluster::in_use(3, at(1));
         let ticket = cluster.release(EVERYWHERE, NodeSet::first(3), at(1));
         cluster.nodes.rounds.assign(ticket, None);
         let cause = if is_closed {
@@ -213,9 +197,7 @@ fn another_url_of_a_server_is_asked_for_what_may_count_as_the_vote_of_the_first(
         |cluster| cluster.nodes.check(at(1)),
     ];
     for (ask, is_asked) in [(plain, true), (fenced, false), (check, false)] {
-        let Some((mut cluster, _)) = Cluster::with_another_url() else {
-            return;
-        };
+        let (mut cluster, _) = Cluster::with_another_url();
         let ticket = ask(&mut cluster);
         cluster.nodes.flush();
         assert_eq!(cluster.faulted(ticket).contains(node(1)), !is_asked);
@@ -225,9 +207,7 @@ fn another_url_of_a_server_is_asked_for_what_may_count_as_the_vote_of_the_first(
 
 #[test]
 fn the_next_operation_ends_a_release_that_no_thread_waits_for_at_its_deadline() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     let ticket = cluster.release(EVERYWHERE, NodeSet::first(1), at(1));
     let background = &mut cluster.nodes.releases.background;
     background.push_back((ticket, at(50)));
@@ -239,9 +219,7 @@ fn the_next_operation_ends_a_release_that_no_thread_waits_for_at_its_deadline() 
 
 #[test]
 fn what_was_asked_of_a_node_is_sent_when_the_connection_is_made() {
-    let Some(mut cluster) = Cluster::of(1) else {
-        return;
-    };
+    let mut cluster = Cluster::of(1);
     cluster.nodes.connections[node(0)].open(at(1)).unwrap();
     assert!(!cluster.nodes.connections[node(0)].is_open());
     soon(|| {
@@ -253,9 +231,7 @@ fn what_was_asked_of_a_node_is_sent_when_the_connection_is_made() {
 
 #[test]
 fn what_concerns_some_nodes_is_sent_to_no_other() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let all = NodeSet::first(3);
     assert_eq!(cluster.nodes.connections.followers, all);
     cluster.acquire(at(1));
@@ -274,9 +250,7 @@ fn what_concerns_some_nodes_is_sent_to_no_other() {
 
 #[test]
 fn what_keeps_nodes_from_running_releases_is_named() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     assert!(cluster.nodes.connections.unsettled().is_empty());
     assert!(!cluster.nodes.has_work_left());
     // One that is away, one that hangs, and one that replies.
@@ -297,9 +271,7 @@ fn what_keeps_nodes_from_running_releases_is_named() {
 
 #[test]
 fn an_extension_is_asked_of_all_nodes_in_one_command() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let (key, token) = (key(), token());
     let request = lease(&key, &token);
     let ticket = cluster.nodes.extend(&request, at(1));

@@ -72,8 +72,8 @@ struct Waiting {
 
 impl Waiting {
     /// The node has not replied to the subscription.
-    fn begun(now: Timestamp) -> Option<Waiting> {
-        let mut cluster = Cluster::in_use(1, now)?;
+    fn begun(now: Timestamp) -> Waiting {
+        let mut cluster = Cluster::in_use(1, now);
         let call = cluster.enter(&interrupt(), now);
         let mut channel = cluster.servers[0].beside();
         channel.accept();
@@ -84,17 +84,17 @@ impl Waiting {
             ..
         } = &mut cluster.nodes;
         subscribers.sleep(call, connections, rounds, now);
-        Some(Waiting {
+        Waiting {
             cluster,
             channel,
             call,
-        })
+        }
     }
 
-    fn confirmed(now: Timestamp) -> Option<Waiting> {
-        let mut waiting = Waiting::begun(now)?;
+    fn confirmed(now: Timestamp) -> Waiting {
+        let mut waiting = Waiting::begun(now);
         waiting.confirm(now);
-        Some(waiting)
+        waiting
     }
 
     fn confirm(&mut self, now: Timestamp) {
@@ -179,9 +179,7 @@ impl Waiting {
 
 #[test]
 fn a_call_that_waits_makes_the_connections_and_the_next_one_uses_them() {
-    let Some(mut cluster) = Cluster::in_use(3, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(3, at(1));
     let mut entered = || {
         let watch = cluster.nodes.watch(true, at(2));
         cluster.enter(&interrupt(), at(2));
@@ -194,9 +192,7 @@ fn a_call_that_waits_makes_the_connections_and_the_next_one_uses_them() {
 
 #[test]
 fn connections_are_kept_for_a_minute_after_the_last_wait() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     let is_kept = |waiting: &mut Waiting, millis| {
         let nodes = &mut waiting.cluster.nodes;
         let poll = &mut nodes.connections.poll;
@@ -213,9 +209,7 @@ fn connections_are_kept_for_a_minute_after_the_last_wait() {
 /// While there is a subscriber, they do not count as dead.
 #[test]
 fn a_connection_to_where_entries_may_be_left_is_closed_when_no_call_waits() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     waiting.cluster.leave_entries(at(2));
     assert!(!waiting.subscriber().is_closed());
     let watch = waiting.cluster.nodes.watch(true, at(2));
@@ -227,9 +221,7 @@ fn a_connection_to_where_entries_may_be_left_is_closed_when_no_call_waits() {
 
 #[test]
 fn a_call_that_has_ended_is_removed_where_its_removal_was_not_sent() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     waiting.end(at(2));
     assert_eq!(waiting.reaction(at(2)), Reaction::Leave);
     waiting.cluster.remove(waiting.call, at(2));
@@ -241,9 +233,7 @@ fn a_call_that_has_ended_is_removed_where_its_removal_was_not_sent() {
 /// A request that stores an entry may come after its removal.
 #[test]
 fn a_removal_does_not_count_for_a_minute_where_entries_may_be_left() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     waiting.end(at(1));
     waiting.cluster.leave_entries(at(1));
     for (millis, reaction) in [
@@ -259,9 +249,7 @@ fn a_removal_does_not_count_for_a_minute_where_entries_may_be_left() {
 
 #[test]
 fn of_several_messages_for_a_call_that_has_ended_one_is_returned() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     let messages = ["m8 k", "m8 k", "m9 k"].map(message);
     waiting.channel.send(messages.concat());
     let ended = soon(|| {
@@ -281,9 +269,7 @@ fn of_several_messages_for_a_call_that_has_ended_one_is_returned() {
 
 #[test]
 fn the_list_keeps_a_connection_until_that_is_replaced() {
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     assert!(waiting.is_listed());
     let watch = waiting.cluster.nodes.watch(true, at(2));
     assert!(waiting.cut(at(2)).is_zero());
@@ -297,9 +283,7 @@ fn the_list_keeps_a_connection_until_that_is_replaced() {
 
 #[test]
 fn a_subscription_that_is_not_confirmed_in_time_is_given_up_for_a_while() {
-    let Some(mut waiting) = Waiting::begun(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::begun(at(1));
     for (millis, is_closed) in [(3001, false), (3002, true), (3012, false)] {
         waiting.cluster.step(at(millis));
         assert_eq!(waiting.subscriber().is_closed(), is_closed, "{millis}");
@@ -308,9 +292,7 @@ fn a_subscription_that_is_not_confirmed_in_time_is_given_up_for_a_while() {
 
 #[test]
 fn a_connection_that_has_lasted_is_made_again_at_once_and_another_one_only_once() {
-    let Some(mut waiting) = Waiting::confirmed(at(1000)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1000));
     let mut opened_at = at(1000);
     for (millis, is_made_at_once) in [(99, true), (99, false), (100, true), (100, true)] {
         let now = opened_at.after(Duration::from_millis(millis));
@@ -326,9 +308,7 @@ fn a_connection_that_has_lasted_is_made_again_at_once_and_another_one_only_once(
 fn many_messages_are_taken_eight_buffers_at_a_time() {
     /// So many fill a buffer.
     const FILLING: usize = 64;
-    let Some(mut waiting) = Waiting::confirmed(at(1)) else {
-        return;
-    };
+    let mut waiting = Waiting::confirmed(at(1));
     let text = message("m1 abcd");
     assert_eq!(text.len() * FILLING, 4096);
     let is_full = |_| {
@@ -348,9 +328,7 @@ fn many_messages_are_taken_eight_buffers_at_a_time() {
 /// While no call waits, it counts as dead where the channel of its client has no subscriber.
 #[test]
 fn the_connection_is_closed_where_the_removal_of_an_entry_is_refused() {
-    let Some(mut cluster) = Cluster::in_use(1, at(1)) else {
-        return;
-    };
+    let mut cluster = Cluster::in_use(1, at(1));
     for (reply, is_closed) in [(":0\r\n", false), ("-NOPERM no permission\r\n", true)] {
         let call = cluster.enter(&interrupt(), at(1));
         cluster.nodes.subscribers.registry.leave(call);
