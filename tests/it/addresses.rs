@@ -86,7 +86,6 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
 /// there, and when the resolver hangs or fails.
 #[test]
 fn a_name_is_looked_up_again_for_each_connection() {
-    const NAME: &str = "addresses::a_name_is_looked_up_again_for_each_connection";
     const VARIABLE: &str = "QUORUMLOCK_TEST_RESOLVER";
     let file = std::env::var_os(VARIABLE).map_or_else(
         || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("names.{}", std::process::id())),
@@ -94,7 +93,7 @@ fn a_name_is_looked_up_again_for_each_connection() {
     );
     let library = preload::library("addresses/resolver.c");
     let variables = [(preload::VARIABLE, &*library), (VARIABLE, &*file)];
-    alone_with(NAME, &variables, || {
+    alone_with(&variables, || {
         let leads_to = |answer: &str| fs::write(&file, answer).unwrap();
         let [old, new] = [(); 2].map(|()| Server::start().unwrap());
         let port = old.port();
@@ -213,30 +212,25 @@ fn all_addresses_of_a_name_are_tried_in_one_attempt() {
             Path::new("127.0.0.2,127.0.0.1"),
         ),
     ];
-    alone_with(
-        "addresses::all_addresses_of_a_name_are_tried_in_one_attempt",
-        &variables,
-        || {
-            let servers = Server::several(3).unwrap();
-            let urls = || {
-                servers
-                    .iter()
-                    .map(|server| format!("redis://{NAME}:{}", server.port()))
-            };
-            for _ in 0..4 {
-                let mutex = long_lock(&client_of(urls()), "k");
-                unlock(take(&mutex));
-            }
-            // All of them refuse.
-            drop(servers);
-            let client =
-                short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
-            for _ in 0..3 {
-                assert_eq!(
-                    causes(&failure(&long_lock(&client, "k")))[0].2,
-                    Cause::Refused
-                );
-            }
-        },
-    );
+    alone_with(&variables, || {
+        let servers = Server::several(3).unwrap();
+        let urls = || {
+            servers
+                .iter()
+                .map(|server| format!("redis://{NAME}:{}", server.port()))
+        };
+        for _ in 0..4 {
+            let mutex = long_lock(&client_of(urls()), "k");
+            unlock(take(&mutex));
+        }
+        // All of them refuse.
+        drop(servers);
+        let client = short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
+        for _ in 0..3 {
+            assert_eq!(
+                causes(&failure(&long_lock(&client, "k")))[0].2,
+                Cause::Refused
+            );
+        }
+    });
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, can_take, client, gone_for_good, long_lock, pause,
-    resume, short_timeout_client_of, take, unlock, value,
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, can_take, client, deployment, gone_for_good,
+    long_lock, pause, resume, short_timeout_client_of, take, unlock, value,
 };
 use crate::support::process::{alone, eventually, processor_time, threads_named};
 use crate::support::server::Server;
@@ -72,8 +72,7 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
 
 #[test]
 fn while_another_client_holds_the_lock() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
     is_cancelled_within(SLACK, &long_lock(&mine, "k"));
@@ -86,58 +85,53 @@ fn while_another_client_holds_the_lock() {
 fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
     const WAIT: Duration = Duration::from_secs(2);
     const WAITS: usize = 16;
-    alone(
-        "cancelling::waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle",
-        || {
-            let servers = Server::several(3).unwrap();
-            let mine = client(&servers);
-            let theirs = client(&servers);
-            let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
-            let _held: Vec<_> = names
-                .iter()
-                .map(|name| take(&long_lock(&theirs, name)))
-                .collect();
-            let cost = |wait: &Wait, helpers: usize| {
-                thread::scope(|scope| {
-                    for name in &names {
-                        let mutex = long_lock(&mine, name);
-                        scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
-                    }
-                    thread::sleep(MOMENT * 2);
-                    assert!(
-                        eventually(SOON, || threads_named("quorumlock").len() == helpers),
-                        "not {helpers}"
-                    );
-                    let before = processor_time();
-                    thread::sleep(WAIT / 2);
-                    processor_time() - before
-                })
-            };
-            let (sender, receiver) = crossbeam_channel::bounded(1);
-            let by_handle = cost(&Wait::timeout(WAIT).cancelled_by(&CancelHandle::new()), 0);
-            let by_channel = cost(&Wait::timeout(WAIT).cancelled_by_channel(receiver), 1);
-            println!(
-                "{WAITS} waits for {:?}: {by_handle:?} with a handle, {by_channel:?} with a channel",
-                WAIT / 2
-            );
-            assert!(
-                by_channel < by_handle * 2 + WAIT / 50,
-                "{by_channel:?}, {by_handle:?} with a handle"
-            );
-            drop(sender);
-            assert!(
-                eventually(SOON, || threads_named("quorumlock").is_empty()),
-                "a thread is left"
-            );
-        },
-    );
+    alone(|| {
+        let (servers, mine) = deployment(3);
+        let theirs = client(&servers);
+        let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
+        let _held: Vec<_> = names
+            .iter()
+            .map(|name| take(&long_lock(&theirs, name)))
+            .collect();
+        let cost = |wait: &Wait, helpers: usize| {
+            thread::scope(|scope| {
+                for name in &names {
+                    let mutex = long_lock(&mine, name);
+                    scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
+                }
+                thread::sleep(MOMENT * 2);
+                assert!(
+                    eventually(SOON, || threads_named("quorumlock").len() == helpers),
+                    "not {helpers}"
+                );
+                let before = processor_time();
+                thread::sleep(WAIT / 2);
+                processor_time() - before
+            })
+        };
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let by_handle = cost(&Wait::timeout(WAIT).cancelled_by(&CancelHandle::new()), 0);
+        let by_channel = cost(&Wait::timeout(WAIT).cancelled_by_channel(receiver), 1);
+        println!(
+            "{WAITS} waits for {:?}: {by_handle:?} with a handle, {by_channel:?} with a channel",
+            WAIT / 2
+        );
+        assert!(
+            by_channel < by_handle * 2 + WAIT / 50,
+            "{by_channel:?}, {by_handle:?} with a handle"
+        );
+        drop(sender);
+        assert!(
+            eventually(SOON, || threads_named("quorumlock").is_empty()),
+            "a thread is left"
+        );
+    });
 }
 
 /// One message ends one wait.
 #[test]
 fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let held = ["a", "b", "c"].map(|key| take(&long_lock(&theirs, key)));
     let (sender, receiver) = crossbeam_channel::bounded(1);

@@ -53,92 +53,82 @@ fn a_release_survives_the_end_of_its_client() {
 /// A Unix socket holds a number of writes, however small.
 #[test]
 fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle() {
-    alone(
-        "client_exit::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle",
-        || {
-            let directory =
-                std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
-            std::fs::create_dir_all(&directory).unwrap();
-            let socket = |number: usize| directory.join(format!("{number}.sock"));
-            let servers: Vec<_> = (0..3)
-                .map(|number| {
-                    Server::with(&["--unixsocket", socket(number).to_str().unwrap()]).unwrap()
-                })
-                .collect();
-            let client =
-                client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
-            for round in 0..3 {
-                let guards = many(&client, 400);
-                pause(&servers);
-                drop(guards);
-                resume(&servers);
-                assert!(
-                    eventually(SOON, || key_counts(&servers) == [0; 3]),
-                    "round {round}: {:?} keys stay",
-                    key_counts(&servers)
-                );
-                // It waits for the answers, and is gone.
-                assert!(
-                    eventually(SOON, || threads_named(HELPER).is_empty()),
-                    "round {round}"
-                );
-            }
-            std::fs::remove_dir_all(&directory).unwrap();
-        },
-    );
+    alone(|| {
+        let directory =
+            std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let socket = |number: usize| directory.join(format!("{number}.sock"));
+        let servers: Vec<_> = (0..3)
+            .map(|number| {
+                Server::with(&["--unixsocket", socket(number).to_str().unwrap()]).unwrap()
+            })
+            .collect();
+        let client = client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
+        for round in 0..3 {
+            let guards = many(&client, 400);
+            pause(&servers);
+            drop(guards);
+            resume(&servers);
+            assert!(
+                eventually(SOON, || key_counts(&servers) == [0; 3]),
+                "round {round}: {:?} keys stay",
+                key_counts(&servers)
+            );
+            // It waits for the answers, and is gone.
+            assert!(
+                eventually(SOON, || threads_named(HELPER).is_empty()),
+                "round {round}"
+            );
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    });
 }
 
 /// The helper sleeps, and looks later whether answers are missing.
 #[test]
 fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
-    alone(
-        "client_exit::guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = builder(&servers).build().unwrap();
-            let begun = Instant::now();
-            let mut seen = HashSet::new();
-            for _ in 0..200 {
-                drop(take(&long_lock(&client, "k")));
-                let threads = threads_named(HELPER);
-                assert!(
-                    threads.len() <= 2,
-                    "one, and one that has just ended: {threads:?}"
-                );
-                seen.extend(threads.into_iter().map(|thread| thread.id));
-                while key_counts(&servers) != [0; 3] {}
-            }
-            let most = 2 + begun.elapsed().as_millis() / 100;
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let client = builder(&servers).build().unwrap();
+        let begun = Instant::now();
+        let mut seen = HashSet::new();
+        for _ in 0..200 {
+            drop(take(&long_lock(&client, "k")));
+            let threads = threads_named(HELPER);
             assert!(
-                seen.len() as u128 <= most,
-                "{} threads in {:?}",
-                seen.len(),
-                begun.elapsed()
+                threads.len() <= 2,
+                "one, and one that has just ended: {threads:?}"
             );
-            assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
-        },
-    );
+            seen.extend(threads.into_iter().map(|thread| thread.id));
+            while key_counts(&servers) != [0; 3] {}
+        }
+        let most = 2 + begun.elapsed().as_millis() / 100;
+        assert!(
+            seen.len() as u128 <= most,
+            "{} threads in {:?}",
+            seen.len(),
+            begun.elapsed()
+        );
+        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
+    });
 }
 
 #[test]
 fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
-    alone(
-        "client_exit::a_program_that_ends_with_releases_on_their_way_leaves_no_key",
-        || {
-            let servers = Server::several(3).unwrap();
-            let proxies = far(&servers);
-            for guards in [1, 500] {
-                let program = Child::fork(End::Exit, |_| {
-                    let client = far_client(&proxies);
-                    drop(many(&client, guards));
-                    drop(client);
-                });
-                program.end(Duration::from_secs(60));
-                thread::sleep(FAR);
-                assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
-            }
-        },
-    );
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let proxies = far(&servers);
+        for guards in [1, 500] {
+            let program = Child::fork(End::Exit, |_| {
+                let client = far_client(&proxies);
+                drop(many(&client, guards));
+                drop(client);
+            });
+            program.end(Duration::from_secs(60));
+            thread::sleep(FAR);
+            assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
+        }
+    });
 }
 
 /// A node that answers nothing any more costs one node timeout, and one that answers on and on a
@@ -181,21 +171,18 @@ fn the_drop_of_the_last_handle_has_limits() {
 
 #[test]
 fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
-    alone(
-        "client_exit::a_program_that_exits_without_a_drop_can_wait_for_its_releases",
-        || {
-            let servers = Server::several(3).unwrap();
-            let proxies = far(&servers);
-            let program = Child::fork(End::Exit, |_| {
-                let client = far_client(&proxies);
-                drop(many(&client, 500));
-                client.flush_releases(SOON).unwrap();
-                std::process::exit(0);
-            });
-            program.end(Duration::from_secs(60));
-            assert_eq!(key_counts(&servers), [0; 3]);
-        },
-    );
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let proxies = far(&servers);
+        let program = Child::fork(End::Exit, |_| {
+            let client = far_client(&proxies);
+            drop(many(&client, 500));
+            client.flush_releases(SOON).unwrap();
+            std::process::exit(0);
+        });
+        program.end(Duration::from_secs(60));
+        assert_eq!(key_counts(&servers), [0; 3]);
+    });
 }
 
 #[test]

@@ -33,6 +33,13 @@ pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlo
     builder(servers).build().unwrap()
 }
 
+/// So many servers, and a client of them with a long node timeout.
+pub(crate) fn deployment(nodes: usize) -> (Vec<Server>, Redlock) {
+    let servers = Server::several(nodes).unwrap();
+    let client = client(&servers);
+    (servers, client)
+}
+
 /// A client of these URLs with a long node timeout.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
     Redlock::builder()

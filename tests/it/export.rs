@@ -36,45 +36,42 @@ impl Log for Lines {
 
 #[test]
 fn each_event_is_a_line_of_its_level_and_target() {
-    alone(
-        "export::each_event_is_a_line_of_its_level_and_target",
-        || {
-            log::set_logger(&Lines).unwrap();
-            log::set_max_level(LevelFilter::Trace);
-            let mut servers = Server::several(3).unwrap();
-            let client = builder(&servers).observer(event::log).build().unwrap();
-            let _ = take(&long_lock(&client, "k")).unlock().unwrap();
-            servers[1].kill();
-            servers[2].kill();
-            assert!(client.mutex("k").try_lock().is_err());
-            let lines = LINES.lock().unwrap();
-            let has = |level, target: &str, text: &str| {
-                lines.iter().any(|line| {
-                    (line.0, line.1.as_str()) == (level, target) && line.2.starts_with(text)
-                })
-            };
-            for (level, target, text) in [
-                (Level::Debug, "quorumlock::lock", "acquired \"k\" in "),
-                (Level::Debug, "quorumlock::lock", "released \"k\""),
-                (Level::Error, "quorumlock::lock", "gave up \"k\" after "),
-                (
-                    Level::Info,
-                    "quorumlock::node",
-                    &format!("{} is up", servers[0].address()),
-                ),
-                (
-                    Level::Warn,
-                    "quorumlock::node",
-                    &format!("{} is down", servers[1].address()),
-                ),
-            ] {
-                assert!(
-                    has(level, target, text),
-                    "{level} {target} {text:?} is not among {lines:#?}"
-                );
-            }
-        },
-    );
+    alone(|| {
+        log::set_logger(&Lines).unwrap();
+        log::set_max_level(LevelFilter::Trace);
+        let mut servers = Server::several(3).unwrap();
+        let client = builder(&servers).observer(event::log).build().unwrap();
+        let _ = take(&long_lock(&client, "k")).unlock().unwrap();
+        servers[1].kill();
+        servers[2].kill();
+        assert!(client.mutex("k").try_lock().is_err());
+        let lines = LINES.lock().unwrap();
+        let has = |level, target: &str, text: &str| {
+            lines.iter().any(|line| {
+                (line.0, line.1.as_str()) == (level, target) && line.2.starts_with(text)
+            })
+        };
+        for (level, target, text) in [
+            (Level::Debug, "quorumlock::lock", "acquired \"k\" in "),
+            (Level::Debug, "quorumlock::lock", "released \"k\""),
+            (Level::Error, "quorumlock::lock", "gave up \"k\" after "),
+            (
+                Level::Info,
+                "quorumlock::node",
+                &format!("{} is up", servers[0].address()),
+            ),
+            (
+                Level::Warn,
+                "quorumlock::node",
+                &format!("{} is down", servers[1].address()),
+            ),
+        ] {
+            assert!(
+                has(level, target, text),
+                "{level} {target} {text:?} is not among {lines:#?}"
+            );
+        }
+    });
 }
 
 /// Keeps the present value of each series, by its name and labels; of histograms, how many times
@@ -161,7 +158,7 @@ impl Recorder for Values {
 
 #[test]
 fn the_recorder_gets_what_the_counters_count() {
-    alone("export::the_recorder_gets_what_the_counters_count", || {
+    alone(|| {
         let values = Values::default();
         metrics::set_global_recorder(values.clone()).unwrap();
         let mut servers = Server::several(3).unwrap();

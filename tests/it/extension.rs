@@ -6,8 +6,8 @@
 //! servers' own counts.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, failure, gone_for_good, left, long_lock, ok, take,
-    unlock, value,
+    LONG_TTL, SOON, builder, calls, client, deployment, failure, gone_for_good, left, long_lock,
+    ok, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -67,8 +67,7 @@ fn extensions(servers: &[Server]) -> Vec<u64> {
 
 #[test]
 fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a_win() {
-    let servers = Server::several(5).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(5);
     // The note of each node is one.
     let mut sets = [1_u64; 5];
     for fates in Fate::all(5) {

@@ -9,7 +9,8 @@ mod hand_offs;
 mod storms;
 
 use crate::clients::{
-    SOON, Seen, builder, calls, client, client_at, client_with, failure, long_lock, take,
+    SOON, Seen, builder, calls, client, client_at, client_with, deployment, failure, long_lock,
+    take,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues::{Stranger, count, entries, forge, has_channels, no_entry_stays};
@@ -240,63 +241,59 @@ fn calm(servers: &[Server], programs: usize, game: Game, is_fair: bool) -> (Vec<
 
 #[test]
 fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
-    alone(
-        "fair::no_settled_waiter_is_overtaken_and_shares_are_equal",
-        || {
-            const PROGRAMS: usize = 8;
-            let servers = Server::several(3).unwrap();
-            let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS")
-                .ok()
-                .and_then(|text| text.parse().ok());
-            let mut seconds = seconds.unwrap_or(2);
-            let held = Duration::from_millis(1);
-            let mut total = 0;
-            // No machine pauses for so long that a challenge is made.
-            let game = |seconds| Game {
-                quorum: 2,
-                threads: 4,
-                held,
-                lasts: Duration::from_secs(seconds),
-                place_lease: SOON,
+    alone(|| {
+        const PROGRAMS: usize = 8;
+        let servers = Server::several(3).unwrap();
+        let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let mut seconds = seconds.unwrap_or(2);
+        let held = Duration::from_millis(1);
+        let mut total = 0;
+        // No machine pauses for so long that a challenge is made.
+        let game = |seconds| Game {
+            quorum: 2,
+            threads: 4,
+            held,
+            lasts: Duration::from_secs(seconds),
+            place_lease: SOON,
+        };
+        while seconds > 0 {
+            let lasts = seconds.min(LONGEST_GAME);
+            seconds -= lasts;
+            // The machine may pause between an attempt and the next one, and nothing shows that
+            // outside.
+            let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
+            let figures = figures.inspect(|figures| println!("{figures}"));
+            let is_good = |figures: &Figures| {
+                let slack = 2.0 * PROGRAMS as f64 / figures.common as f64 + 0.02;
+                let is_equal = figures.most_share - figures.least_share <= slack;
+                assert!(
+                    figures.common * 2 > figures.acquisitions,
+                    "they did not compete for most of the time"
+                );
+                assert!(
+                    figures.settled * 2 > figures.acquisitions,
+                    "nothing is judged"
+                );
+                figures.overtakes == 0 && is_equal
             };
-            while seconds > 0 {
-                let lasts = seconds.min(LONGEST_GAME);
-                seconds -= lasts;
-                // The machine may pause between an attempt and the next one, and nothing shows that
-                // outside.
-                let figures = (0..3).map(|_| calm(&servers, PROGRAMS, game(lasts), true).1);
-                let figures = figures.inspect(|figures| println!("{figures}"));
-                let is_good = |figures: &Figures| {
-                    let slack = 2.0 * PROGRAMS as f64 / figures.common as f64 + 0.02;
-                    let is_equal = figures.most_share - figures.least_share <= slack;
-                    assert!(
-                        figures.common * 2 > figures.acquisitions,
-                        "they did not compete for most of the time"
-                    );
-                    assert!(
-                        figures.settled * 2 > figures.acquisitions,
-                        "nothing is judged"
-                    );
-                    figures.overtakes == 0 && is_equal
-                };
-                let Some(figures) = figures.into_iter().find(is_good) else {
-                    panic!("three times")
-                };
-                total += figures.acquisitions;
-            }
-            println!("{total} acquisitions in all");
-            // The judge sees overtakes where there are some.
-            let (turns, figures) = calm(&servers, PROGRAMS, game(1), false);
-            println!("plain: {figures}");
-            assert!(!overtakes(&turns).is_empty());
-        },
-    );
+            let Some(figures) = figures.into_iter().find(is_good) else {
+                panic!("three times")
+            };
+            total += figures.acquisitions;
+        }
+        println!("{total} acquisitions in all");
+        // The judge sees overtakes where there are some.
+        let (turns, figures) = calm(&servers, PROGRAMS, game(1), false);
+        println!("plain: {figures}");
+        assert!(!overtakes(&turns).is_empty());
+    });
 }
 
 #[test]
 fn a_lock_that_is_free_takes_one_round_and_no_entry() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = fair(&client);
     drop(mutex.lock().unwrap().unlock());
     let scripts = || {

@@ -1,8 +1,7 @@
 //! Fenced mutexes and their guards: each way to lock returns a number, and nothing of a plain lock
 //! is missing. And what a guard ensures.
 
-use crate::clients::{SOON, client, fails, long_lock};
-use crate::support::server::Server;
+use crate::clients::{SOON, deployment, fails, long_lock};
 use quorumlock::kind::Any;
 use quorumlock::{
     CancelHandle, ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Wait, Watchdog,
@@ -13,8 +12,7 @@ const KEY: &str = "quorumlock-fence:k";
 
 #[test]
 fn a_fenced_lock_can_be_held_as_a_plain_one_and_keeps_its_number() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let fenced = long_lock(&client, "k").fenced();
     let mutexes: [Mutex<Any>; 2] = [long_lock(&client, "k").erase(), fenced.clone().erase()];
     let [plain, held] = mutexes.each_ref().map(|mutex| mutex.lock().unwrap());
@@ -58,8 +56,7 @@ fn cancelled() -> CancelHandle {
 
 #[test]
 fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let guard = client
         .mutex("k")
         .ttl(Duration::from_secs(10))

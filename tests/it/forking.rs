@@ -5,8 +5,8 @@
 //! counts, or in the record of a fake.
 
 use crate::clients::{
-    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, everywhere, gone_for_good, long_lock,
-    take, unlock, value,
+    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, deployment, everywhere, gone_for_good,
+    long_lock, take, unlock, value,
 };
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
@@ -81,87 +81,82 @@ fn locks_with_its_own(urls: &[String], resource: &str) {
 
 #[test]
 fn a_child_is_refused_and_the_parent_is_not_disturbed() {
-    alone(
-        "forking::a_child_is_refused_and_the_parent_is_not_disturbed",
-        || {
-            for end in [End::Exit, End::Vanish] {
-                let servers = Server::several(3).unwrap();
-                let client = client(&servers);
-                // A node whose handshake is not done when a quorum has answered would not have the
-                // key.
-                drop(client.connect(SOON).unwrap());
-                let mut plain = Some(take(&long_lock(&client, KEY)));
-                let cancel = CancelHandle::new();
-                let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
-                let lost = watched.lost().unwrap();
-                everywhere(&servers, "watched");
-                let (mut second, at_rest) = (
-                    Some(take(&long_lock(&client, "second"))),
-                    take(&long_lock(&client, "third")).detach().unwrap(),
-                );
-                let at_rest = at_rest.into_text();
-                let levels = long_lock(&client, "levels").reentrant();
-                let outer = levels.lock().unwrap();
-                let mut inner = levels.try_lock().unwrap();
-                let before = traffic(&servers);
-                let token = value(&servers[0], KEY);
-                let child = Child::fork(end, |parent| {
-                    let mut guard = plain.take().unwrap();
-                    is_refused_everywhere(&client, &mut guard);
-                    assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
-                    assert_eq!(refused(inner.take().unwrap().unlock()), ErrorKind::Forked);
-                    assert_eq!(
-                        refused(client.attach(at_rest.expose().parse::<Lease>().unwrap())),
-                        ErrorKind::Forked
-                    );
-                    assert!(lost.try_recv().is_err());
-                    let own = client_of(servers.iter().map(Server::url));
-                    assert_eq!(refused(second.take().unwrap().detach()), ErrorKind::Forked);
-                    // What the parent cancels by is the parent's as well, and no wait of the
-                    // child's.
-                    assert_eq!(
-                        refused(
-                            own.mutex(KEY)
-                                .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                        ),
-                        ErrorKind::Forked
-                    );
-                    cancel.cancel();
-                    drop(cancel.clone());
-                    parent.send("done");
-                });
-                assert_eq!(child.end(LIMIT), "done");
-                assert_eq!(traffic(&servers), before);
-                assert_eq!(value(&servers[0], KEY), token);
-                assert!(!cancel.is_cancelled());
-                let guard = plain.take().unwrap();
-                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-                assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-                unlock(guard);
-                unlock(watched);
+    alone(|| {
+        for end in [End::Exit, End::Vanish] {
+            let (servers, client) = deployment(3);
+            // A node whose handshake is not done when a quorum has answered would not have the
+            // key.
+            drop(client.connect(SOON).unwrap());
+            let mut plain = Some(take(&long_lock(&client, KEY)));
+            let cancel = CancelHandle::new();
+            let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
+            let lost = watched.lost().unwrap();
+            everywhere(&servers, "watched");
+            let (mut second, at_rest) = (
+                Some(take(&long_lock(&client, "second"))),
+                take(&long_lock(&client, "third")).detach().unwrap(),
+            );
+            let at_rest = at_rest.into_text();
+            let levels = long_lock(&client, "levels").reentrant();
+            let outer = levels.lock().unwrap();
+            let mut inner = levels.try_lock().unwrap();
+            let before = traffic(&servers);
+            let token = value(&servers[0], KEY);
+            let child = Child::fork(end, |parent| {
+                let mut guard = plain.take().unwrap();
+                is_refused_everywhere(&client, &mut guard);
+                assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
+                assert_eq!(refused(inner.take().unwrap().unlock()), ErrorKind::Forked);
                 assert_eq!(
-                    inner.take().unwrap().unlock().unwrap(),
-                    ReleaseOutcome::StillHeld(1)
+                    refused(client.attach(at_rest.expose().parse::<Lease>().unwrap())),
+                    ErrorKind::Forked
                 );
-                unlock(outer);
-                unlock(second.take().unwrap());
-                unlock(
-                    client
-                        .attach(at_rest.expose().parse::<Lease>().unwrap())
-                        .unwrap(),
+                assert!(lost.try_recv().is_err());
+                let own = client_of(servers.iter().map(Server::url));
+                assert_eq!(refused(second.take().unwrap().detach()), ErrorKind::Forked);
+                // What the parent cancels by is the parent's as well, and no wait of the
+                // child's.
+                assert_eq!(
+                    refused(
+                        own.mutex(KEY)
+                            .lock_with(&Wait::unlimited().cancelled_by(&cancel))
+                    ),
+                    ErrorKind::Forked
                 );
-                gone_for_good(&servers, KEY);
-            }
-        },
-    );
+                cancel.cancel();
+                drop(cancel.clone());
+                parent.send("done");
+            });
+            assert_eq!(child.end(LIMIT), "done");
+            assert_eq!(traffic(&servers), before);
+            assert_eq!(value(&servers[0], KEY), token);
+            assert!(!cancel.is_cancelled());
+            let guard = plain.take().unwrap();
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+            assert!(client.mutex(KEY).try_lock().unwrap().is_none());
+            unlock(guard);
+            unlock(watched);
+            assert_eq!(
+                inner.take().unwrap().unlock().unwrap(),
+                ReleaseOutcome::StillHeld(1)
+            );
+            unlock(outer);
+            unlock(second.take().unwrap());
+            unlock(
+                client
+                    .attach(at_rest.expose().parse::<Lease>().unwrap())
+                    .unwrap(),
+            );
+            gone_for_good(&servers, KEY);
+        }
+    });
 }
 
 #[test]
 fn what_a_child_drops_is_still_the_parents() {
-    alone("forking::what_a_child_drops_is_still_the_parents", || {
+    alone(|| {
         for end in [End::Exit, End::Vanish] {
-            let servers = Server::several(3).unwrap();
-            let client = client(&servers);
+            let (servers, client) = deployment(3);
             let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new());
             let guards = (take(&mutex), take(&long_lock(&client, "plain")));
             let extensions = || {
@@ -213,7 +208,7 @@ fn what_a_child_drops_is_still_the_parents() {
 /// To the byte, and to the connection.
 #[test]
 fn a_node_receives_nothing_from_a_child() {
-    alone("forking::a_node_receives_nothing_from_a_child", || {
+    alone(|| {
         let fake = Fake::healthy();
         let client = client_of([fake.url()]);
         let mut guard = Some(take(&long_lock(&client, KEY)));
@@ -241,274 +236,255 @@ fn a_node_receives_nothing_from_a_child() {
 #[test]
 #[allow(clippy::print_stdout)]
 fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
-    alone(
-        "forking::children_do_not_hang_that_are_forked_while_the_client_is_busy",
-        || {
-            const FORKS: usize = 200;
-            const THREADS: usize = 6;
-            let servers = Server::several(3).unwrap();
-            let urls: Vec<String> = servers.iter().map(Server::url).collect();
-            let client = client(&servers);
-            let mut guard = Some(take(&long_lock(&client, KEY)));
-            let watched = take(
-                &client
-                    .mutex("watched")
-                    .ttl(TTL * 5)
-                    .watchdog(Watchdog::new()),
-            );
-            let stop = AtomicBool::new(false);
-            let pairs = AtomicUsize::new(0);
-            let cancel = CancelHandle::new();
-            thread::scope(|scope| {
-                for thread in 0..THREADS {
-                    let client = &client;
-                    let stop = &stop;
-                    let pairs = &pairs;
-                    let cancel = &cancel;
-                    scope.spawn(move || {
-                        let own = format!("busy/{thread}");
-                        let wait = Wait::timeout(SOON).cancelled_by(cancel);
-                        while !stop.load(Ordering::Relaxed) {
-                            let guard = long_lock(client, &own)
-                                .watchdog(Watchdog::new())
-                                .lock()
-                                .unwrap();
-                            // A wrong reply would change the result of one of them.
-                            assert!(client.mutex(&own).try_lock().unwrap().is_none());
-                            unlock(guard);
-                            let guard = long_lock(client, "shared").lock_with(&wait).unwrap();
-                            unlock(guard.unwrap());
-                            pairs.fetch_add(2, Ordering::Relaxed);
-                        }
-                    });
-                }
-                // Whatever fails here, the threads are to end.
-                let stop = StopAtEnd(&stop);
-                for round in 0..FORKS {
-                    let end = if round % 2 == 0 {
-                        End::Exit
-                    } else {
-                        End::Vanish
-                    };
-                    let mut handle = Some(client.clone());
-                    let child = Child::fork(end, |parent: &mut Parent| {
-                        is_refused_everywhere(&client, guard.as_mut().unwrap());
-                        cancel.cancel();
-                        if round % 4 == 0 {
-                            assert_eq!(refused(guard.take().unwrap().unlock()), ErrorKind::Forked);
-                        }
-                        drop((guard.take(), handle.take()));
-                        if round % 5 == 0 {
-                            locks_with_its_own(&urls, "of a child");
-                        }
-                        parent.send("done");
-                    });
-                    assert_eq!(child.end(LIMIT), "done", "fork {round}");
-                }
-                drop(stop);
-            });
-            println!(
-                "{FORKS} forks while {} locks were taken and released",
-                pairs.load(Ordering::Relaxed)
-            );
-            assert!(pairs.load(Ordering::Relaxed) > FORKS, "nothing was shown");
-            assert!(!watched.remaining().is_zero());
-            unlock(watched);
-            unlock(guard.take().unwrap());
-            for server in &servers {
-                assert!(eventually(SOON, || server.keys().unwrap().is_empty()));
+    alone(|| {
+        const FORKS: usize = 200;
+        const THREADS: usize = 6;
+        let servers = Server::several(3).unwrap();
+        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let client = client(&servers);
+        let mut guard = Some(take(&long_lock(&client, KEY)));
+        let watched = take(
+            &client
+                .mutex("watched")
+                .ttl(TTL * 5)
+                .watchdog(Watchdog::new()),
+        );
+        let stop = AtomicBool::new(false);
+        let pairs = AtomicUsize::new(0);
+        let cancel = CancelHandle::new();
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let client = &client;
+                let stop = &stop;
+                let pairs = &pairs;
+                let cancel = &cancel;
+                scope.spawn(move || {
+                    let own = format!("busy/{thread}");
+                    let wait = Wait::timeout(SOON).cancelled_by(cancel);
+                    while !stop.load(Ordering::Relaxed) {
+                        let guard = long_lock(client, &own)
+                            .watchdog(Watchdog::new())
+                            .lock()
+                            .unwrap();
+                        // A wrong reply would change the result of one of them.
+                        assert!(client.mutex(&own).try_lock().unwrap().is_none());
+                        unlock(guard);
+                        let guard = long_lock(client, "shared").lock_with(&wait).unwrap();
+                        unlock(guard.unwrap());
+                        pairs.fetch_add(2, Ordering::Relaxed);
+                    }
+                });
             }
-        },
-    );
+            // Whatever fails here, the threads are to end.
+            let stop = StopAtEnd(&stop);
+            for round in 0..FORKS {
+                let end = if round % 2 == 0 {
+                    End::Exit
+                } else {
+                    End::Vanish
+                };
+                let mut handle = Some(client.clone());
+                let child = Child::fork(end, |parent: &mut Parent| {
+                    is_refused_everywhere(&client, guard.as_mut().unwrap());
+                    cancel.cancel();
+                    if round % 4 == 0 {
+                        assert_eq!(refused(guard.take().unwrap().unlock()), ErrorKind::Forked);
+                    }
+                    drop((guard.take(), handle.take()));
+                    if round % 5 == 0 {
+                        locks_with_its_own(&urls, "of a child");
+                    }
+                    parent.send("done");
+                });
+                assert_eq!(child.end(LIMIT), "done", "fork {round}");
+            }
+            drop(stop);
+        });
+        println!(
+            "{FORKS} forks while {} locks were taken and released",
+            pairs.load(Ordering::Relaxed)
+        );
+        assert!(pairs.load(Ordering::Relaxed) > FORKS, "nothing was shown");
+        assert!(!watched.remaining().is_zero());
+        unlock(watched);
+        unlock(guard.take().unwrap());
+        for server in &servers {
+            assert!(eventually(SOON, || server.keys().unwrap().is_empty()));
+        }
+    });
 }
 
 #[test]
 fn children_and_their_children_lock_with_clients_of_their_own() {
-    alone(
-        "forking::children_and_their_children_lock_with_clients_of_their_own",
-        || {
-            let servers = Server::several(3).unwrap();
-            let urls: Vec<String> = servers.iter().map(Server::url).collect();
-            let client = client(&servers);
-            let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
-            let child = Child::fork(End::Exit, |parent| {
-                let own = client_of(&urls);
-                assert!(
-                    own.mutex(KEY).try_lock().unwrap().is_none(),
-                    "the parent has it"
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let client = client(&servers);
+        let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
+        let child = Child::fork(End::Exit, |parent| {
+            let own = client_of(&urls);
+            assert!(
+                own.mutex(KEY).try_lock().unwrap().is_none(),
+                "the parent has it"
+            );
+            let mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
+            let grandchild = Child::fork(End::Vanish, |parent| {
+                is_refused_everywhere(&client, &mut guard);
+                assert_eq!(
+                    (mine.remaining(), refused(mine.extend(TTL))),
+                    (Duration::ZERO, ErrorKind::Forked)
                 );
-                let mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
-                let grandchild = Child::fork(End::Vanish, |parent| {
-                    is_refused_everywhere(&client, &mut guard);
-                    assert_eq!(
-                        (mine.remaining(), refused(mine.extend(TTL))),
-                        (Duration::ZERO, ErrorKind::Forked)
-                    );
-                    assert_eq!(refused(own.mutex("theirs").try_lock()), ErrorKind::Forked);
-                    locks_with_its_own(&urls, "theirs");
-                    parent.send("done");
-                });
-                assert_eq!(grandchild.end(LIMIT), "done");
-                thread::sleep(TTL * 2);
-                assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
-                unlock(mine);
-                // A wait of the child's own, which the parent's lock holds up and the child ends.
-                let cancel = CancelHandle::new();
-                let mutex = long_lock(&own, KEY);
-                let wait = Wait::unlimited().cancelled_by(&cancel);
-                let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
-                thread::sleep(TTL / 6);
-                cancel.cancel();
-                assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
+                assert_eq!(refused(own.mutex("theirs").try_lock()), ErrorKind::Forked);
+                locks_with_its_own(&urls, "theirs");
                 parent.send("done");
             });
-            assert_eq!(child.end(LIMIT), "done");
-            // What goes on to another program has nothing of ours.
-            assert!(
-                std::process::Command::new("true")
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-            assert!(!guard.remaining().is_zero());
-            unlock(guard);
-            gone_for_good(&servers, KEY);
-            gone_for_good(&servers, "mine");
-        },
-    );
+            assert_eq!(grandchild.end(LIMIT), "done");
+            thread::sleep(TTL * 2);
+            assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
+            unlock(mine);
+            // A wait of the child's own, which the parent's lock holds up and the child ends.
+            let cancel = CancelHandle::new();
+            let mutex = long_lock(&own, KEY);
+            let wait = Wait::unlimited().cancelled_by(&cancel);
+            let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
+            thread::sleep(TTL / 6);
+            cancel.cancel();
+            assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
+            parent.send("done");
+        });
+        assert_eq!(child.end(LIMIT), "done");
+        // What goes on to another program has nothing of ours.
+        assert!(
+            std::process::Command::new("true")
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert!(!guard.remaining().is_zero());
+        unlock(guard);
+        gone_for_good(&servers, KEY);
+        gone_for_good(&servers, "mine");
+    });
 }
 
 #[test]
 fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
-    alone(
-        "forking::a_lock_ends_with_its_holder_though_a_child_lives_on",
-        || {
-            let servers = Server::several(3).unwrap();
-            // The holder, which is killed, and its child, which has the guard and lives until the
-            // test ends it.
-            let mut holder = Child::fork(End::Vanish, |parent| {
-                let client = client(&servers);
-                let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
-                everywhere(&servers, KEY);
-                let mut child = Child::fork(End::Exit, |middle| {
-                    middle.send("i");
-                    while !parent.may_continue() {
-                        is_refused_everywhere(&client, &mut guard);
-                        thread::sleep(TTL / 60);
-                    }
-                    parent.send("o");
-                });
-                child.receive();
-                parent.send("h");
-                // Its destructor would end it.
-                std::mem::forget(child);
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        // The holder, which is killed, and its child, which has the guard and lives until the
+        // test ends it.
+        let mut holder = Child::fork(End::Vanish, |parent| {
+            let client = client(&servers);
+            let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
+            everywhere(&servers, KEY);
+            let mut child = Child::fork(End::Exit, |middle| {
+                middle.send("i");
+                while !parent.may_continue() {
+                    is_refused_everywhere(&client, &mut guard);
+                    thread::sleep(TTL / 60);
+                }
+                parent.send("o");
             });
-            assert_eq!(holder.receive(), 'h');
-            gone_for_good(&servers, KEY);
-            holder.let_continue();
-            assert_eq!(holder.receive(), 'o', "the child was there to the end");
-            assert_eq!(holder.end(LIMIT), "");
-        },
-    );
+            child.receive();
+            parent.send("h");
+            // Its destructor would end it.
+            std::mem::forget(child);
+        });
+        assert_eq!(holder.receive(), 'h');
+        gone_for_good(&servers, KEY);
+        holder.let_continue();
+        assert_eq!(holder.receive(), 'o', "the child was there to the end");
+        assert_eq!(holder.end(LIMIT), "");
+    });
 }
 
 #[test]
 fn a_child_that_has_let_go_keeps_no_connection_open() {
-    alone(
-        "forking::a_child_that_has_let_go_keeps_no_connection_open",
-        || {
-            let servers = Server::several(3).unwrap();
-            let clients = || {
-                servers
-                    .iter()
-                    .map(|server| server.info("connected_clients").unwrap())
-                    .collect::<Vec<_>>()
-            };
-            let before = clients();
-            let client = client(&servers);
-            unlock(take(&long_lock(&client, KEY)));
-            let mut handle = Some(client);
-            let mut child = Child::fork(End::Vanish, |parent| {
-                drop(handle.take());
-                parent.send("d");
-                parent.wait();
-            });
-            assert_eq!(child.receive(), 'd');
-            assert_ne!(clients(), before, "the parent's connections are there");
-            unlock(take(&long_lock(handle.as_ref().unwrap(), KEY)));
-            drop(handle);
-            assert!(
-                eventually(SOON, || clients() == before),
-                "{:?}, not {before:?}",
-                clients()
-            );
-            child.let_continue();
-            assert_eq!(child.end(LIMIT), "");
-        },
-    );
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let clients = || {
+            servers
+                .iter()
+                .map(|server| server.info("connected_clients").unwrap())
+                .collect::<Vec<_>>()
+        };
+        let before = clients();
+        let client = client(&servers);
+        unlock(take(&long_lock(&client, KEY)));
+        let mut handle = Some(client);
+        let mut child = Child::fork(End::Vanish, |parent| {
+            drop(handle.take());
+            parent.send("d");
+            parent.wait();
+        });
+        assert_eq!(child.receive(), 'd');
+        assert_ne!(clients(), before, "the parent's connections are there");
+        unlock(take(&long_lock(handle.as_ref().unwrap(), KEY)));
+        drop(handle);
+        assert!(
+            eventually(SOON, || clients() == before),
+            "{:?}, not {before:?}",
+            clients()
+        );
+        child.let_continue();
+        assert_eq!(child.end(LIMIT), "");
+    });
 }
 
 #[test]
 fn a_node_inside_the_parent_outlives_its_child() {
-    alone(
-        "forking::a_node_inside_the_parent_outlives_its_child",
-        || {
-            let mut node = Some(EmbeddedNode::start().unwrap());
-            let client = client_of([node.as_ref().unwrap().url()]);
-            let guard = take(&long_lock(&client, KEY));
-            let child = Child::fork(End::Exit, |parent| {
-                let node = node.take().unwrap();
-                node.kill();
-                assert!(node.revive().is_err());
-                drop(node);
-                parent.send("done");
-            });
-            assert_eq!(child.end(LIMIT), "done");
-            assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
-            unlock(guard);
-        },
-    );
+    alone(|| {
+        let mut node = Some(EmbeddedNode::start().unwrap());
+        let client = client_of([node.as_ref().unwrap().url()]);
+        let guard = take(&long_lock(&client, KEY));
+        let child = Child::fork(End::Exit, |parent| {
+            let node = node.take().unwrap();
+            node.kill();
+            assert!(node.revive().is_err());
+            drop(node);
+            parent.send("done");
+        });
+        assert_eq!(child.end(LIMIT), "done");
+        assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
+        unlock(guard);
+    });
 }
 
 #[test]
 fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
-    alone(
-        "forking::a_child_of_a_waiting_process_leaves_its_subscription_alone",
-        || {
-            let servers = Server::several(3).unwrap();
-            let mine = client(&servers);
-            let theirs = client(&servers);
-            let held = take(&long_lock(&theirs, KEY));
-            thread::scope(|scope| {
-                let waiting = scope.spawn(|| {
-                    long_lock(&mine, KEY)
-                        .lock_timeout(SOON)
-                        .unwrap()
-                        .unwrap()
-                        .unlock()
-                        .unwrap()
-                });
-                assert!(eventually(SOON, || servers
-                    .iter()
-                    .all(|server| subscribers(server) == 1)));
-                let before = traffic(&servers);
-                let child = Child::fork(End::Exit, |parent: &mut Parent| {
-                    assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);
-                    parent.send("fine");
-                });
-                assert_eq!(child.end(LIMIT), "fine");
-                // A waiter may have asked again meanwhile, and no client has subscribed or
-                // disconnected.
-                let lines = |traffic: Vec<String>| -> Vec<String> {
-                    traffic
-                        .into_iter()
-                        .filter(|line| line.contains("subscribe") || !line.contains("cmdstat"))
-                        .collect()
-                };
-                assert_eq!(lines(traffic(&servers)), lines(before));
-                drop(held);
-                assert_eq!(waiting.join().unwrap(), ReleaseOutcome::Released);
+    alone(|| {
+        let (servers, mine) = deployment(3);
+        let theirs = client(&servers);
+        let held = take(&long_lock(&theirs, KEY));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                long_lock(&mine, KEY)
+                    .lock_timeout(SOON)
+                    .unwrap()
+                    .unwrap()
+                    .unlock()
+                    .unwrap()
             });
-        },
-    );
+            assert!(eventually(SOON, || servers
+                .iter()
+                .all(|server| subscribers(server) == 1)));
+            let before = traffic(&servers);
+            let child = Child::fork(End::Exit, |parent: &mut Parent| {
+                assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);
+                parent.send("fine");
+            });
+            assert_eq!(child.end(LIMIT), "fine");
+            // A waiter may have asked again meanwhile, and no client has subscribed or
+            // disconnected.
+            let lines = |traffic: Vec<String>| -> Vec<String> {
+                traffic
+                    .into_iter()
+                    .filter(|line| line.contains("subscribe") || !line.contains("cmdstat"))
+                    .collect()
+            };
+            assert_eq!(lines(traffic(&servers)), lines(before));
+            drop(held);
+            assert_eq!(waiting.join().unwrap(), ReleaseOutcome::Released);
+        });
+    });
 }

@@ -1,8 +1,8 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::clients::{
-    SLACK, SOON, builder, client, everywhere, gone_for_good, long_lock, pause, promptly_from,
-    resume, take, unlock, value,
+    SLACK, SOON, builder, client, deployment, everywhere, gone_for_good, long_lock, pause,
+    promptly_from, resume, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -15,8 +15,7 @@ const SHORT: Duration = Duration::from_millis(150);
 
 #[test]
 fn a_guard_that_expires_lets_the_next_one_in() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     for next in [&mine, &theirs] {
         let start = Instant::now();
@@ -60,8 +59,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
 
 #[test]
 fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let guard = take(&long_lock(&client, "k"));
     let there = || servers.iter().all(|server| value(server, "k").is_some());
     assert!(eventually(SOON, there));
@@ -78,8 +76,7 @@ fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
 
 #[test]
 fn a_dropped_guard_is_released_without_waiting() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let hold_and_hang = || {
         resume(&servers);
         assert!(eventually(SOON, || client
@@ -98,8 +95,7 @@ fn a_dropped_guard_is_released_without_waiting() {
 
 #[test]
 fn a_panic_releases() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let _guard = take(&long_lock(&client, "k"));
         // Not panic!, which would only add a message to the test's output.

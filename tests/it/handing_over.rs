@@ -2,8 +2,8 @@
 //! meanwhile.
 
 use crate::clients::{
-    LONG_TTL, SLACK, SOON, calls, client, client_of, fails, failure, gone_for_good, left,
-    long_lock, take, unlock, value,
+    LONG_TTL, SLACK, SOON, calls, client, client_of, deployment, fails, failure, gone_for_good,
+    left, long_lock, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -41,8 +41,7 @@ fn extensions(servers: &[Server]) -> u64 {
 
 #[test]
 fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let guard = take_everywhere(&mine, &servers);
     let (tokens, before): (Vec<_>, _) = (
@@ -82,8 +81,7 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
 
 #[test]
 fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let mut lease = take_everywhere(&mine, &servers).detach().unwrap();
     for text in [false, true, false] {
         for client in [mine.clone(), client(&servers)] {
@@ -108,8 +106,7 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
 
 #[test]
 fn an_attached_lock_is_released_by_dropping_it() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     drop(
         mine.attach(take_everywhere(&mine, &servers).detach().unwrap())
             .unwrap(),
@@ -197,8 +194,7 @@ fn a_lock_goes_on_in_another_process() {
 /// have the lock.
 #[test]
 fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let lease = take_everywhere(&client, &servers).detach().unwrap();
     let before = extensions(&servers);
     let guard = client
@@ -218,8 +214,7 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
 
 #[test]
 fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let watchdog = Watchdog::new()
         .max_extensions(0)
         .notify_before(Duration::from_millis(400));

@@ -79,33 +79,30 @@ fn a_node_that_answers_set_with_something_else() {
 
 #[test]
 fn a_line_that_never_ends_takes_neither_time_nor_memory() {
-    alone(
-        "hostile_servers::a_line_that_never_ends_takes_neither_time_nor_memory",
-        || {
-            let fake = Fake::flooding();
-            let client = client_of([fake.url()]);
-            let mutex = long_lock(&client, "k");
-            // The fake's own threads and buffers are there before the measurement.
-            failure(&mutex);
-            let before = resident_kilobytes();
-            for _ in 0..20 {
-                let error = promptly(NODE_TIMEOUT + SLACK, || failure(&mutex));
-                assert_eq!(
-                    causes(&error),
-                    [(
-                        fake.url().replace("redis://", ""),
-                        Phase::Handshake,
-                        Cause::Protocol
-                    )]
-                );
-                assert!(error.to_string().contains("line too long"), "{error}");
-                thread::sleep(Duration::from_millis(20));
-            }
-            assert!(fake.connections() > 2, "it was asked again");
-            let grown = resident_kilobytes().saturating_sub(before);
-            assert!(grown < 2048, "{grown} kB more");
-        },
-    );
+    alone(|| {
+        let fake = Fake::flooding();
+        let client = client_of([fake.url()]);
+        let mutex = long_lock(&client, "k");
+        // The fake's own threads and buffers are there before the measurement.
+        failure(&mutex);
+        let before = resident_kilobytes();
+        for _ in 0..20 {
+            let error = promptly(NODE_TIMEOUT + SLACK, || failure(&mutex));
+            assert_eq!(
+                causes(&error),
+                [(
+                    fake.url().replace("redis://", ""),
+                    Phase::Handshake,
+                    Cause::Protocol
+                )]
+            );
+            assert!(error.to_string().contains("line too long"), "{error}");
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(fake.connections() > 2, "it was asked again");
+        let grown = resident_kilobytes().saturating_sub(before);
+        assert!(grown < 2048, "{grown} kB more");
+    });
     among_three(&Fake::flooding().url());
 }
 

@@ -2,7 +2,7 @@
 //! made up.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_with, long_lock, take, unlock, value,
+    LONG_TTL, SOON, builder, calls, client, client_with, deployment, long_lock, take, unlock, value,
 };
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
@@ -12,8 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     for text in [false, true] {
         let lease = take(&mine.mutex(KEY).ttl(TTL)).detach().unwrap();
         let lease = if text { copied(lease) } else { lease };
@@ -140,8 +139,7 @@ fn a_set_is_called_the_same_when_it_was_attached() {
 
 #[test]
 fn no_secret_is_shown() {
-    let servers = Server::several(1).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(1);
     let guard = take_everywhere(&client, &servers);
     let token = value(&servers[0], KEY).unwrap();
     let lease = guard.detach().unwrap();

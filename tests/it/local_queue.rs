@@ -2,7 +2,7 @@
 //! servers.
 
 use crate::clients::{
-    LONG_TTL, SOON, calls, client, client_with, gone_for_good, long_lock, take, unlock,
+    LONG_TTL, SOON, calls, client, client_with, deployment, gone_for_good, long_lock, take, unlock,
 };
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -50,8 +50,7 @@ fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
 
 #[test]
 fn first_come_first_served_behind_a_guard_of_the_same_process_and_of_another_one() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     for (whose, holder) in [("mine", mine.clone()), ("another's", client(&servers))] {
         let held = take(&long_lock(&holder, "k"));
         let served = order_of_service(&long_lock(&mine, "k"), held);

@@ -1,13 +1,11 @@
 //! The lock on real servers: which client gets it, and what remains on the servers.
 
-use crate::clients::{client, unlock};
-use crate::support::server::Server;
+use crate::clients::{client, deployment, unlock};
 use std::time::Duration;
 
 #[test]
 fn a_lock_excludes_until_it_is_released() {
-    let servers = Server::several(5).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(5);
     let theirs = client(&servers);
     let guard = mine
         .mutex("orders/42")

@@ -1,7 +1,6 @@
 //! What is called when a lock is lost: once, in time, with nothing in its way.
 
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good, long_lock, take, unlock};
-use crate::support::server::Server;
+use crate::clients::{LONG_TTL, SOON, deployment, gone_for_good, long_lock, take, unlock};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use quorumlock::{ExtendOutcome, MutexGuard, ReleaseOutcome, Watchdog};
 use std::thread;
@@ -40,8 +39,7 @@ const WATCHDOG: &str = "quorumlock watchdog";
 
 #[test]
 fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     for mutex in [
         client.mutex(KEY),
         client
@@ -60,8 +58,7 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
 
 #[test]
 fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let forget = |key| {
         servers
             .iter()
@@ -86,8 +83,7 @@ fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
 
 #[test]
 fn a_guard_that_is_released_first_is_not_called() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = long_lock(&client, KEY).watchdog(Watchdog::new());
     let unlock = |guard: MutexGuard| unlock(guard);
     let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach().unwrap())];
@@ -109,8 +105,7 @@ fn a_guard_that_is_released_first_is_not_called() {
 
 #[test]
 fn a_callback_may_use_the_client_and_panic() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it
     // finds the loss.
     let guard = take(&client.mutex(KEY).ttl(SHORT));

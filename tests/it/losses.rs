@@ -4,7 +4,7 @@
 //! of several is enough; what the library does late is late every time. How many tries that took is
 //! printed, with the times that were left.
 
-use crate::clients::{SLACK, SOON, TRIES, client, pause, short_timeout_client_of, take, value};
+use crate::clients::{SLACK, SOON, TRIES, deployment, pause, short_timeout_client_of, take, value};
 use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use quorumlock::{ErrorKind, MutexGuard, ReleaseOutcome, Watchdog};
@@ -132,8 +132,7 @@ fn remaining_when_reported(guard: &MutexGuard) -> Duration {
 
 #[test]
 fn without_a_watchdog_the_loss_is_reported_at_the_end() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let start = Instant::now();
     let guard = take(&client.mutex(KEY).ttl(TTL));
     let lost = guard.lost().unwrap();
@@ -157,8 +156,7 @@ fn without_a_watchdog_the_loss_is_reported_at_the_end() {
 
 #[test]
 fn unusable_watchdogs_are_refused_before_anything_is_sent() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     for watchdog in [
         Watchdog::new().period(Duration::ZERO),
         Watchdog::new().notify_before(TTL / 2),

@@ -19,37 +19,34 @@ fn sleeps() -> i64 {
 
 #[test]
 fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
-    alone(
-        "poll_failures::where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer",
-        || {
-            let mut servers = Server::several(3).unwrap();
-            let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT));
-            drop(take(&long_lock(&client, "k")));
-            let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-            // The waker and three nodes are four.
-            setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
+    alone(|| {
+        let mut servers = Server::several(3).unwrap();
+        let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT));
+        drop(take(&long_lock(&client, "k")));
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        // The waker and three nodes are four.
+        setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
 
-            servers
-                .iter_mut()
-                .for_each(|server| server.pause().unwrap());
-            let begun = Instant::now();
-            let before = sleeps();
-            assert!(client.mutex("hung").try_lock().is_err());
-            assert!(begun.elapsed() >= NODE_TIMEOUT);
-            // 10 ms each, and then some on a busy machine.
-            let slept = sleeps() - before;
-            assert!(
-                (20..=250).contains(&slept),
-                "the driver slept {slept} times in {:?}",
-                begun.elapsed()
-            );
+        servers
+            .iter_mut()
+            .for_each(|server| server.pause().unwrap());
+        let begun = Instant::now();
+        let before = sleeps();
+        assert!(client.mutex("hung").try_lock().is_err());
+        assert!(begun.elapsed() >= NODE_TIMEOUT);
+        // 10 ms each, and then some on a busy machine.
+        let slept = sleeps() - before;
+        assert!(
+            (20..=250).contains(&slept),
+            "the driver slept {slept} times in {:?}",
+            begun.elapsed()
+        );
 
-            servers
-                .iter_mut()
-                .for_each(|server| server.resume().unwrap());
-            let guard = long_lock(&client, "another").lock().unwrap();
-            unlock(guard);
-            setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
-        },
-    );
+        servers
+            .iter_mut()
+            .for_each(|server| server.resume().unwrap());
+        let guard = long_lock(&client, "another").lock().unwrap();
+        unlock(guard);
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+    });
 }

@@ -15,8 +15,8 @@ mod under_faults;
 mod waiting;
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, fails, gone_for_good, unlock, value,
-    wait_for,
+    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, deployment, fails, gone_for_good, unlock,
+    value, wait_for,
 };
 use crate::support::process::eventually;
 use crate::support::queues;
@@ -204,8 +204,7 @@ fn a_watched_reader_is_extended_and_reports_its_loss() {
 
 #[test]
 fn a_plain_lock_does_not_get_into_its_keys() {
-    let servers = Server::several(1).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(1);
     let error = client.mutex(KEY).try_lock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("read-write"), "{error}");

@@ -3,8 +3,8 @@
 mod hopping;
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calling, calls, client, client_with, gone_for_good, left, nowhere,
-    pause, resume, value,
+    LONG_TTL, SOON, builder, calling, calls, client, client_with, deployment, gone_for_good, left,
+    nowhere, pause, resume, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -51,8 +51,7 @@ fn a_thousand_levels_are_one_acquisition_and_one_release() {
 
 #[test]
 fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = reentrant(&client, LONG_TTL);
     let request = Owner::new();
     let other = Owner::new();
@@ -203,8 +202,7 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
 
 #[test]
 fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     for (depth, ttl) in [1, 3]
         .into_iter()
         .flat_map(|depth| [SHORT / 2, SHORT, LONG_TTL].map(|ttl| (depth, ttl)))
@@ -267,8 +265,7 @@ fn an_extension_that_would_shorten_the_lease_changes_nothing() {
 
 #[test]
 fn the_watchdog_of_an_inner_level_works_until_the_last_guard_goes() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let ttl = SHORT * 4;
     let with = |watchdog| client.mutex("k").ttl(ttl).watchdog(watchdog).reentrant();
     let watched = with(Watchdog::new());

@@ -6,8 +6,8 @@ mod faults;
 mod passing;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, client_with, fails, gone_for_good, lateness,
-    left, long_lock, unlock, value,
+    LONG_TTL, SOON, Seen, builder, calls, client, client_with, deployment, fails, gone_for_good,
+    lateness, left, long_lock, unlock, value,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
@@ -47,8 +47,7 @@ fn out(server: &Server) -> usize {
 
 #[test]
 fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let here = semaphore(&mine, 3);
     let there = semaphore(&theirs, 3);
@@ -83,8 +82,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
 
 #[test]
 fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
-    let servers = Server::several(1).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(1);
     for permits in [0, 257, usize::MAX] {
         let error = client.semaphore(NAME, permits).try_lock().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
@@ -107,8 +105,7 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
 
 #[test]
 fn of_different_numbers_the_largest_counts() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let few = semaphore(&mine, 2);
     let many = semaphore(&theirs, 3);
@@ -198,8 +195,7 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
 
 #[test]
 fn a_permit_is_a_guard() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let short = client.semaphore(NAME, 2).ttl(Duration::from_secs(5));
     let permit = short.lock().unwrap();
     assert!(
@@ -250,8 +246,7 @@ fn a_permit_is_a_guard() {
 
 #[test]
 fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let here = semaphore(&mine, 3);
     let mut held: Vec<Permit> = (0..3).map(|_| take(&here)).collect();
     thread::scope(|threads| {
@@ -279,8 +274,7 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
 
 #[test]
 fn a_release_of_any_slot_by_another_program_ends_the_wait() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let here = semaphore(&mine, 3);
     let there = semaphore(&theirs, 3);
@@ -353,8 +347,7 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
 #[test]
 fn a_waiter_asks_seldom_while_nothing_happens() {
     const WHILE: Duration = Duration::from_secs(3);
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let held: Vec<Permit> = (0..3).map(|_| take(&semaphore(&theirs, 3))).collect();
     let here = semaphore(&mine, 3);

@@ -6,8 +6,8 @@ mod ring;
 mod waits;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, calls, client, client_with, everywhere, gone_for_good, left, unlock,
-    value,
+    LONG_TTL, SOON, Seen, calls, client, client_with, deployment, everywhere, gone_for_good, left,
+    unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -32,8 +32,7 @@ pub(crate) fn take(set: &MutexSet) -> SetGuard {
 
 #[test]
 fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let mutex = set(&mine, &["b", "a", "c", "a"]);
     assert_eq!(mutex.names().collect::<Vec<_>>(), ["a", "b", "c"]);
@@ -113,8 +112,7 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
 
 #[test]
 fn a_set_is_handed_over_as_a_whole() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let names = ["orders/1", "orders, 2:%"];
     let text = take(&set(&mine, &names)).detach().unwrap().into_text();
@@ -147,8 +145,7 @@ fn a_set_is_handed_over_as_a_whole() {
 
 #[test]
 fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = set(&client, &["a", "b", "c"]);
     for _ in 0..3 {
         drop(mutex.lock().unwrap());
@@ -194,8 +191,7 @@ fn a_watchdog_extends_all_keys_together() {
 
 #[test]
 fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = set(&client, &["a", "b"]).min_hold(LONG_TTL / 4);
     unlock(take(&mutex));
     for server in &servers {

@@ -5,7 +5,8 @@ mod calls;
 mod waits;
 
 use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, client, gone_for_good, key_counts, long_lock, take, unlock,
+    LONG_TTL, SOON, Seen, builder, client, deployment, gone_for_good, key_counts, long_lock, take,
+    unlock,
 };
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
@@ -79,8 +80,7 @@ fn a_client_without_work_is_shut_down_at_once() {
 
 #[test]
 fn guards_are_held_and_extended_until_they_are_dropped() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let ttl = Duration::from_millis(500);
     let watched = client.mutex("watched").ttl(ttl).watchdog(Watchdog::new());
     let watched = watched.lock().unwrap();
@@ -111,8 +111,7 @@ fn guards_are_held_and_extended_until_they_are_dropped() {
 
 #[test]
 fn locks_of_every_kind_are_waited_for() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let permit = take(&client.semaphore("permits", 2).ttl(LONG_TTL));
     let set = take(&client.mutex_set(["y", "x"]).ttl(LONG_TTL));
     let fenced = take(&client.mutex("fenced").fenced().ttl(LONG_TTL));
@@ -151,8 +150,7 @@ fn locks_of_every_kind_are_waited_for() {
 /// A thread that asks for more time than the lease of the others has takes one of its own.
 #[test]
 fn every_lease_to_read_is_waited_for() {
-    let servers = Server::several(1).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(1);
     let mutex = client.read_mutex("read");
     let watchdog = Watchdog::new();
     let first = take(&mutex.clone().ttl(LONG_TTL));
@@ -168,8 +166,7 @@ fn every_lease_to_read_is_waited_for() {
 
 #[test]
 fn an_owner_may_take_its_lock_again() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let mutex = client.mutex("k").ttl(LONG_TTL).reentrant();
     let owner = Owner::new();
     let outer = take(&mutex);
@@ -186,8 +183,7 @@ fn an_owner_may_take_its_lock_again() {
 
 #[test]
 fn what_is_detached_is_not_waited_for() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = long_lock(&client, "k");
     let lease = take(&mutex).detach().unwrap();
     complete(&client);
@@ -200,8 +196,7 @@ fn what_is_detached_is_not_waited_for() {
 /// Its thread may still work, though another one has had the lock meanwhile.
 #[test]
 fn a_guard_is_waited_for_though_its_lease_has_ended() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let late = take(&client.mutex("k").ttl(MOMENT));
     let next = long_lock(&client, "k").lock_timeout(SOON).unwrap().unwrap();
     unlock(next);
@@ -212,8 +207,7 @@ fn a_guard_is_waited_for_though_its_lease_has_ended() {
 
 #[test]
 fn a_guard_of_a_thread_that_panics_is_waited_for() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = long_lock(&client, "k");
     let (signal, signalled) = crossbeam_channel::bounded::<()>(0);
     let thread = thread::spawn(move || {
@@ -232,8 +226,7 @@ fn a_guard_of_a_thread_that_panics_is_waited_for() {
 
 #[test]
 fn a_node_that_hangs_has_releases_left() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let guard = take(&long_lock(&client, "k"));
     client.flush_releases(SOON).unwrap();
     servers[1].pause().unwrap();
@@ -302,21 +295,17 @@ fn an_observer_does_not_wait() {
 
 #[test]
 fn a_child_cannot_shut_the_client_of_its_parent_down() {
-    alone(
-        "shutdown::a_child_cannot_shut_the_client_of_its_parent_down",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = client(&servers);
-            let guard = take(&long_lock(&client, "k"));
-            let child = Child::fork(End::Vanish, |parent| {
-                let error = client.shutdown(SOON).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::Forked);
-                parent.send("refused");
-            });
-            assert_eq!(child.end(SOON), "refused");
-            assert!(eventually(SOON, || client.mutex("other").lock().is_ok()));
-            drop(guard);
-            complete(&client);
-        },
-    );
+    alone(|| {
+        let (_servers, client) = deployment(3);
+        let guard = take(&long_lock(&client, "k"));
+        let child = Child::fork(End::Vanish, |parent| {
+            let error = client.shutdown(SOON).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Forked);
+            parent.send("refused");
+        });
+        assert_eq!(child.end(SOON), "refused");
+        assert!(eventually(SOON, || client.mutex("other").lock().is_ok()));
+        drop(guard);
+        complete(&client);
+    });
 }

@@ -3,7 +3,7 @@
 
 mod subscriber;
 
-use crate::clients::{LONG_TTL, SOON, builder, client, fails, long_lock, take, unlock};
+use crate::clients::{LONG_TTL, SOON, builder, client, deployment, fails, long_lock, take, unlock};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
@@ -217,8 +217,7 @@ fn the_outcome_of_a_hold_is_shown() {
 
 #[test]
 fn a_hold_ends_where_its_loss_is_found() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let is_lost = || {
         let is_closed = || spans.last(HOLD).is_closed();
@@ -262,8 +261,7 @@ fn a_hold_ends_where_its_loss_is_found() {
 
 #[test]
 fn a_lease_on_its_way_has_no_span() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let guard = take(&long_lock(&client, "k").fenced());
     let fence = i64::from(guard.fence()).to_string();
@@ -298,8 +296,7 @@ fn readers(mutex: &Mutex<quorumlock::kind::Read>) -> [quorumlock::RwReadGuard; 2
 
 #[test]
 fn each_guard_that_shares_a_lease_to_read_has_a_span() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let mutex = client.read_mutex("rw").ttl(LONG_TTL);
     let outcomes = || {
@@ -358,8 +355,7 @@ fn each_guard_that_shares_a_lease_to_read_has_a_span() {
 
 #[test]
 fn a_writer_that_reads_on_has_another_span() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let writer = take(&client.write_mutex("rw").fenced());
     let reader = writer.downgrade().unwrap();
@@ -379,8 +375,7 @@ fn a_writer_that_reads_on_has_another_span() {
 
 #[test]
 fn all_levels_of_an_owner_share_a_span() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let mutex = long_lock(&client, "k").reentrant();
     let outer = take(&mutex);
@@ -398,8 +393,7 @@ fn all_levels_of_an_owner_share_a_span() {
 
 #[test]
 fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let guard = take(&long_lock(&client, "k"));
     thread::spawn(move || drop(guard)).join().unwrap();
@@ -460,30 +454,26 @@ impl Subscriber for Hostile {
 
 #[test]
 fn a_subscriber_that_panics_or_locks_changes_no_result() {
-    alone(
-        "spans::a_subscriber_that_panics_or_locks_changes_no_result",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = client(&servers);
-            let (calls, seen) = mpsc::channel();
-            let hostile = Hostile {
-                client: client.clone(),
-                calls,
-            };
-            // For the whole process: tracing calls one of a thread for nothing that it calls.
-            tracing::subscriber::set_global_default(hostile).unwrap();
-            let guard = take(&long_lock(&client, "k"));
-            unlock(guard);
-            let expected = [WAIT, HOLD, "follows", "record", "close", "record", "close"];
-            assert_eq!(seen.try_iter().collect::<Vec<_>>(), expected);
-            let work = AssertUnwindSafe(|| {
-                let _guard = take(&long_lock(&client, "k"));
-                panic!("planned");
-            });
-            assert!(catch_unwind(work).is_err());
-            assert_eq!(seen.try_iter().count(), expected.len());
-        },
-    );
+    alone(|| {
+        let (_servers, client) = deployment(3);
+        let (calls, seen) = mpsc::channel();
+        let hostile = Hostile {
+            client: client.clone(),
+            calls,
+        };
+        // For the whole process: tracing calls one of a thread for nothing that it calls.
+        tracing::subscriber::set_global_default(hostile).unwrap();
+        let guard = take(&long_lock(&client, "k"));
+        unlock(guard);
+        let expected = [WAIT, HOLD, "follows", "record", "close", "record", "close"];
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), expected);
+        let work = AssertUnwindSafe(|| {
+            let _guard = take(&long_lock(&client, "k"));
+            panic!("planned");
+        });
+        assert!(catch_unwind(work).is_err());
+        assert_eq!(seen.try_iter().count(), expected.len());
+    });
 }
 
 #[test]
@@ -509,9 +499,8 @@ fn calls_of_an_observer_have_no_spans() {
 
 #[test]
 fn a_child_closes_no_span_of_its_parent() {
-    alone("spans::a_child_closes_no_span_of_its_parent", || {
-        let servers = Server::several(3).unwrap();
-        let client = client(&servers);
+    alone(|| {
+        let (servers, client) = deployment(3);
         let (spans, _subscribed) = Spans::subscribed();
         let watched = long_lock(&client, "watched").watchdog(Watchdog::new());
         let reading = client.read_mutex("rw").ttl(LONG_TTL);

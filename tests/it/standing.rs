@@ -1,7 +1,7 @@
 //! Locks that are held for some time at least, however early they are released.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, client, left, long_lock, nowhere, take, unlock, value,
+    LONG_TTL, SOON, builder, client, deployment, left, long_lock, nowhere, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -139,8 +139,7 @@ fn who_shares_a_lock_keeps_it_as_well() {
 
 #[test]
 fn a_release_after_its_time_frees_the_lock() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = long_lock(&client, "k").min_hold(Duration::from_millis(20));
     let guard = take(&mutex);
     thread::sleep(Duration::from_millis(21));

@@ -45,61 +45,58 @@ impl Counter {
 #[test]
 #[allow(clippy::print_stdout)]
 fn sixty_four_threads_lose_nothing_and_leave_nothing() {
-    alone(
-        "threads::sixty_four_threads_lose_nothing_and_leave_nothing",
-        || {
-            let pairs = std::env::var(PAIRS_VARIABLE).map_or(PAIRS, |pairs| pairs.parse().unwrap());
-            let servers = Server::several(5).unwrap();
-            let ports: Vec<u16> = servers.iter().map(Server::port).collect();
-            let before = (process::threads().len(), process::descriptors().len());
+    alone(|| {
+        let pairs = std::env::var(PAIRS_VARIABLE).map_or(PAIRS, |pairs| pairs.parse().unwrap());
+        let servers = Server::several(5).unwrap();
+        let ports: Vec<u16> = servers.iter().map(Server::port).collect();
+        let before = (process::threads().len(), process::descriptors().len());
 
-            // Time enough for a busy machine: nothing is shown here about how fast a node answers.
-            let client = builder(&servers).node_timeout(SOON).build().unwrap();
-            let counters: Vec<Counter> = (0..RESOURCES).map(|_| Counter::default()).collect();
-            let start = Instant::now();
-            let connections = run(&client, &counters, pairs, &ports);
-            let rate = (THREADS * pairs) as f64 / start.elapsed().as_secs_f64();
-            println!(
-                "{THREADS} threads, {pairs} pairs each: {:.1?}, {rate:.0} pairs a second",
-                start.elapsed()
-            );
+        // Time enough for a busy machine: nothing is shown here about how fast a node answers.
+        let client = builder(&servers).node_timeout(SOON).build().unwrap();
+        let counters: Vec<Counter> = (0..RESOURCES).map(|_| Counter::default()).collect();
+        let start = Instant::now();
+        let connections = run(&client, &counters, pairs, &ports);
+        let rate = (THREADS * pairs) as f64 / start.elapsed().as_secs_f64();
+        println!(
+            "{THREADS} threads, {pairs} pairs each: {:.1?}, {rate:.0} pairs a second",
+            start.elapsed()
+        );
 
-            let total: u64 = counters
-                .iter()
-                .map(|counter| counter.value.load(Ordering::Relaxed))
-                .sum();
-            assert_eq!(total, (THREADS * pairs) as u64);
-            assert_eq!(
-                connections,
-                ports.len(),
-                "one connection per node, never more"
-            );
-            let empty = |server: &Server| server.keys().unwrap().is_empty();
-            assert!(
-                eventually(SOON, || servers.iter().all(empty)),
-                "keys were left behind"
-            );
-            // The client is still here, and its connections are, but nothing runs.
-            assert!(
-                eventually(SOON, || connections_to(&ports).len() == ports.len()),
-                "{:?}",
-                connections_to(&ports)
-            );
-            assert!(
-                eventually(SOON, || process::threads().len() == before.0),
-                "{:?}",
-                process::threads()
-            );
-            drop(client);
-            assert_eq!(connections_to(&ports), []);
-            assert_eq!(
-                process::descriptors().len(),
-                before.1,
-                "{:?}",
-                process::descriptors()
-            );
-        },
-    );
+        let total: u64 = counters
+            .iter()
+            .map(|counter| counter.value.load(Ordering::Relaxed))
+            .sum();
+        assert_eq!(total, (THREADS * pairs) as u64);
+        assert_eq!(
+            connections,
+            ports.len(),
+            "one connection per node, never more"
+        );
+        let empty = |server: &Server| server.keys().unwrap().is_empty();
+        assert!(
+            eventually(SOON, || servers.iter().all(empty)),
+            "keys were left behind"
+        );
+        // The client is still here, and its connections are, but nothing runs.
+        assert!(
+            eventually(SOON, || connections_to(&ports).len() == ports.len()),
+            "{:?}",
+            connections_to(&ports)
+        );
+        assert!(
+            eventually(SOON, || process::threads().len() == before.0),
+            "{:?}",
+            process::threads()
+        );
+        drop(client);
+        assert_eq!(connections_to(&ports), []);
+        assert_eq!(
+            process::descriptors().len(),
+            before.1,
+            "{:?}",
+            process::descriptors()
+        );
+    });
 }
 
 /// Lets the threads run, and returns the most connections that were seen meanwhile.
@@ -149,31 +146,28 @@ fn name(resource: usize) -> String {
 #[test]
 fn a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other() {
     const STUCK: Duration = Duration::from_secs(2);
-    alone(
-        "threads::a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = builder(&servers).node_timeout(SOON).build().unwrap();
-            let held = take(&long_lock(&crate::clients::client(&servers), "held"));
-            let (send, receive) = std::sync::mpsc::channel();
-            let mutex = long_lock(&client, "held");
-            let waiter = thread::spawn(move || {
-                send.send(pthread_self()).unwrap();
-                mutex.lock_timeout(SOON)
-            });
-            let driver = receive.recv().unwrap();
-            // It polls by then, and no other thread does.
-            thread::sleep(Duration::from_millis(200));
-            handler::hang(driver, STUCK);
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let client = builder(&servers).node_timeout(SOON).build().unwrap();
+        let held = take(&long_lock(&crate::clients::client(&servers), "held"));
+        let (send, receive) = std::sync::mpsc::channel();
+        let mutex = long_lock(&client, "held");
+        let waiter = thread::spawn(move || {
+            send.send(pthread_self()).unwrap();
+            mutex.lock_timeout(SOON)
+        });
+        let driver = receive.recv().unwrap();
+        // It polls by then, and no other thread does.
+        thread::sleep(Duration::from_millis(200));
+        handler::hang(driver, STUCK);
+        let begun = Instant::now();
+        while begun.elapsed() < STUCK / 2 {
             let begun = Instant::now();
-            while begun.elapsed() < STUCK / 2 {
-                let begun = Instant::now();
-                assert!(take(&long_lock(&client, "k")).unlock().is_ok());
-                let taken = begun.elapsed();
-                assert!(taken < STUCK / 4, "{taken:?}");
-            }
-            let _ = held.unlock().unwrap();
-            assert!(waiter.join().unwrap().unwrap().is_some());
-        },
-    );
+            assert!(take(&long_lock(&client, "k")).unlock().is_ok());
+            let taken = begun.elapsed();
+            assert!(taken < STUCK / 4, "{taken:?}");
+        }
+        let _ = held.unlock().unwrap();
+        assert!(waiter.join().unwrap().unwrap().is_some());
+    });
 }

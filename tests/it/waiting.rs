@@ -199,42 +199,38 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
         (preload::VARIABLE, &*clocks::library()),
         (clocks::VARIABLE, &*file),
     ];
-    alone_with(
-        "waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease",
-        &variables,
-        || {
-            let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
-            let client = || {
-                Redlock::builder()
-                    .nodes(nodes.iter().map(EmbeddedNode::url))
-                    .build()
-                    .unwrap()
-            };
-            let holder = client();
-            let waiter = client();
-            let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
-            let begun = Instant::now();
-            let waiting = thread::spawn(move || {
-                waiter
-                    .mutex("k")
-                    .lock_timeout(PATIENCE)
-                    .map(|guard| guard.is_some())
-            });
-            thread::sleep(PATIENCE / 10);
-            let before = SystemTime::now();
-            clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
-            assert!(
-                SystemTime::now().duration_since(before).unwrap() >= FORWARD,
-                "the clock was not set"
-            );
-            assert!(!waiting.join().unwrap().unwrap(), "it was never released");
-            assert!(
-                begun.elapsed() >= PATIENCE,
-                "gave up after {:?} of {PATIENCE:?}",
-                begun.elapsed()
-            );
-            assert_eq!(guard.remaining(), Duration::ZERO);
-        },
-    );
+    alone_with(&variables, || {
+        let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
+        let client = || {
+            Redlock::builder()
+                .nodes(nodes.iter().map(EmbeddedNode::url))
+                .build()
+                .unwrap()
+        };
+        let holder = client();
+        let waiter = client();
+        let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
+        let begun = Instant::now();
+        let waiting = thread::spawn(move || {
+            waiter
+                .mutex("k")
+                .lock_timeout(PATIENCE)
+                .map(|guard| guard.is_some())
+        });
+        thread::sleep(PATIENCE / 10);
+        let before = SystemTime::now();
+        clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
+        assert!(
+            SystemTime::now().duration_since(before).unwrap() >= FORWARD,
+            "the clock was not set"
+        );
+        assert!(!waiting.join().unwrap().unwrap(), "it was never released");
+        assert!(
+            begun.elapsed() >= PATIENCE,
+            "gave up after {:?} of {PATIENCE:?}",
+            begun.elapsed()
+        );
+        assert_eq!(guard.remaining(), Duration::ZERO);
+    });
     let _ = std::fs::remove_file(file);
 }

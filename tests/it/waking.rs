@@ -188,36 +188,33 @@ fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
 
 #[test]
 fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
-    alone(
-        "waking::a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner",
-        || {
-            let servers = Server::several(5).unwrap();
-            let ttl = Duration::from_millis(600);
-            for is_fenced in [false, true] {
-                let mutex = |client: Redlock, ttl| {
-                    let mutex = client.mutex("k").ttl(ttl);
-                    if is_fenced {
-                        mutex.fenced().erase()
-                    } else {
-                        mutex.erase()
-                    }
-                };
-                let holder = || {
-                    let mutex = mutex(client(&servers), ttl);
-                    move || mutex.lock().unwrap()
-                };
-                let next = || {
-                    mutex(patient(&servers).build().unwrap(), LONG_TTL)
-                        .lock()
-                        .unwrap()
-                };
-                // On a busy machine one of three.
-                let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
-                assert!(
-                    late.iter().any(|late| *late < Duration::from_millis(50)),
-                    "fenced: {is_fenced}, late by {late:?}"
-                );
-            }
-        },
-    );
+    alone(|| {
+        let servers = Server::several(5).unwrap();
+        let ttl = Duration::from_millis(600);
+        for is_fenced in [false, true] {
+            let mutex = |client: Redlock, ttl| {
+                let mutex = client.mutex("k").ttl(ttl);
+                if is_fenced {
+                    mutex.fenced().erase()
+                } else {
+                    mutex.erase()
+                }
+            };
+            let holder = || {
+                let mutex = mutex(client(&servers), ttl);
+                move || mutex.lock().unwrap()
+            };
+            let next = || {
+                mutex(patient(&servers).build().unwrap(), LONG_TTL)
+                    .lock()
+                    .unwrap()
+            };
+            // On a busy machine one of three.
+            let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
+            assert!(
+                late.iter().any(|late| *late < Duration::from_millis(50)),
+                "fenced: {is_fenced}, late by {late:?}"
+            );
+        }
+    });
 }

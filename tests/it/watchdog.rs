@@ -11,8 +11,8 @@ mod limits;
 mod restarts;
 
 use crate::clients::{
-    LONG_TTL, SOON, calls, client, gone_for_good, left, long_lock, short_timeout_client_of, take,
-    unlock,
+    LONG_TTL, SOON, calls, client, deployment, gone_for_good, left, long_lock,
+    short_timeout_client_of, take, unlock,
 };
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
@@ -83,78 +83,75 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
 #[test]
 #[allow(clippy::print_stdout)]
 fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
-    alone(
-        "watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs",
-        || {
-            let leases = setting(LEASES_VARIABLE, LEASES);
-            let seconds = setting(SECONDS_VARIABLE, SECONDS);
-            let servers = Server::several(5).unwrap();
-            // A busy machine is no reason for a fault at the nodes that answer.
-            let client = client(&servers);
-            assert!(threads_named(THREAD).is_empty());
-            let take = |number| {
-                let resource = format!("many/{number}");
-                // Extended every second: a machine that holds the thread up for seconds is no
-                // reason to fail. If the thread waited for the hung node at each of the locks, that
-                // would be minutes.
-                let watchdog = Watchdog::new().period(Duration::from_secs(1));
-                let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
-                // Of so many, some attempts come while a batch is answered.
-                mutex.lock_timeout(SOON).unwrap().expect("the lock is free")
-            };
-            let mut guards: Vec<MutexGuard> = (0..leases / 2).map(take).collect();
-            servers[0].pause().unwrap();
-            guards.extend((leases / 2..leases).map(take));
-            let thread = threads_named(THREAD).remove(0);
-            let before = (
-                asked(&servers[1]),
-                reads(&servers[1]),
-                thread.processor_time(),
-            );
-            let start = Instant::now();
-            let mut least = Duration::MAX;
-            while start.elapsed() < Duration::from_secs(seconds as u64) {
-                least = guards
-                    .iter()
-                    .map(MutexGuard::remaining)
-                    .min()
-                    .unwrap()
-                    .min(least);
-                assert_eq!(threads_named(THREAD), std::slice::from_ref(&thread));
-                thread::sleep(Duration::from_millis(50));
-            }
-            let lost = guards
+    alone(|| {
+        let leases = setting(LEASES_VARIABLE, LEASES);
+        let seconds = setting(SECONDS_VARIABLE, SECONDS);
+        let servers = Server::several(5).unwrap();
+        // A busy machine is no reason for a fault at the nodes that answer.
+        let client = client(&servers);
+        assert!(threads_named(THREAD).is_empty());
+        let take = |number| {
+            let resource = format!("many/{number}");
+            // Extended every second: a machine that holds the thread up for seconds is no
+            // reason to fail. If the thread waited for the hung node at each of the locks, that
+            // would be minutes.
+            let watchdog = Watchdog::new().period(Duration::from_secs(1));
+            let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
+            // Of so many, some attempts come while a batch is answered.
+            mutex.lock_timeout(SOON).unwrap().expect("the lock is free")
+        };
+        let mut guards: Vec<MutexGuard> = (0..leases / 2).map(take).collect();
+        servers[0].pause().unwrap();
+        guards.extend((leases / 2..leases).map(take));
+        let thread = threads_named(THREAD).remove(0);
+        let before = (
+            asked(&servers[1]),
+            reads(&servers[1]),
+            thread.processor_time(),
+        );
+        let start = Instant::now();
+        let mut least = Duration::MAX;
+        while start.elapsed() < Duration::from_secs(seconds as u64) {
+            least = guards
                 .iter()
-                .filter(|guard| guard.lost().unwrap().try_recv().is_ok())
-                .count();
-            println!(
-                "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took \
+                .map(MutexGuard::remaining)
+                .min()
+                .unwrap()
+                .min(least);
+            assert_eq!(threads_named(THREAD), std::slice::from_ref(&thread));
+            thread::sleep(Duration::from_millis(50));
+        }
+        let lost = guards
+            .iter()
+            .filter(|guard| guard.lost().unwrap().try_recv().is_ok())
+            .count();
+        println!(
+            "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took \
                  {:.2?} of a processor; a node was asked {} times and read {} times",
-                start.elapsed(),
-                thread.processor_time() - before.2,
-                asked(&servers[1]) - before.0,
-                reads(&servers[1]) - before.1
-            );
-            assert_eq!(lost, 0);
-            // Each of them has been extended meanwhile.
-            assert!(
-                asked(&servers[1]) - before.0 >= leases as u64,
-                "extended too rarely"
-            );
-            servers[0].resume().unwrap();
-            for guard in guards {
-                unlock(guard);
-            }
-            let clone = client.clone();
-            drop(client);
-            assert_eq!(threads_named(THREAD).len(), 1);
-            drop(clone);
-            assert!(
-                eventually(SOON, || threads_named(THREAD).is_empty()),
-                "a thread is left"
-            );
-        },
-    );
+            start.elapsed(),
+            thread.processor_time() - before.2,
+            asked(&servers[1]) - before.0,
+            reads(&servers[1]) - before.1
+        );
+        assert_eq!(lost, 0);
+        // Each of them has been extended meanwhile.
+        assert!(
+            asked(&servers[1]) - before.0 >= leases as u64,
+            "extended too rarely"
+        );
+        servers[0].resume().unwrap();
+        for guard in guards {
+            unlock(guard);
+        }
+        let clone = client.clone();
+        drop(client);
+        assert_eq!(threads_named(THREAD).len(), 1);
+        drop(clone);
+        assert!(
+            eventually(SOON, || threads_named(THREAD).is_empty()),
+            "a thread is left"
+        );
+    });
 }
 
 /// How many extensions a server was asked for, whatever it replied.
@@ -174,31 +171,27 @@ fn reads(server: &Server) -> u64 {
 
 #[test]
 fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
-    alone(
-        "watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = client(&servers);
-            unlock(take(&long_lock(&client, KEY)));
-            assert!(
-                threads_named(THREAD).is_empty(),
-                "no watchdog was asked for"
-            );
-            let guard = take(&watched(&client, TTL));
-            assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
-            let mutex = watched(&client, TTL);
-            drop(client);
-            assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
-            thread::sleep(TTL);
-            assert!(!guard.remaining().is_zero(), "a guard is handle enough");
-            drop(guard);
-            assert_eq!(threads_named(THREAD).len(), 1);
-            drop(mutex);
-            assert!(
-                eventually(SOON, || threads_named(THREAD).is_empty()),
-                "a thread is left"
-            );
-            gone_for_good(&servers, KEY);
-        },
-    );
+    alone(|| {
+        let (servers, client) = deployment(3);
+        unlock(take(&long_lock(&client, KEY)));
+        assert!(
+            threads_named(THREAD).is_empty(),
+            "no watchdog was asked for"
+        );
+        let guard = take(&watched(&client, TTL));
+        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        let mutex = watched(&client, TTL);
+        drop(client);
+        assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
+        thread::sleep(TTL);
+        assert!(!guard.remaining().is_zero(), "a guard is handle enough");
+        drop(guard);
+        assert_eq!(threads_named(THREAD).len(), 1);
+        drop(mutex);
+        assert!(
+            eventually(SOON, || threads_named(THREAD).is_empty()),
+            "a thread is left"
+        );
+        gone_for_good(&servers, KEY);
+    });
 }

@@ -75,7 +75,7 @@ fn children(number: usize, builder: &Builder, servers: &[&Server]) -> Vec<Child>
 
 #[test]
 fn dead_programs_in_front_cost_little() {
-    alone("fair::faults::dead_programs_in_front_cost_little", || {
+    alone(|| {
         // Far less than a challenge would cost.
         in_time(Duration::from_millis(300), || {
             let servers = Server::several(3).unwrap();
@@ -99,58 +99,51 @@ fn dead_programs_in_front_cost_little() {
 #[test]
 fn stopped_programs_in_front_cost_two_challenges_at_most() {
     const PLACE_LEASE: Duration = Duration::from_millis(500);
-    alone(
-        "fair::faults::stopped_programs_in_front_cost_two_challenges_at_most",
-        || {
-            for stopped in [1, 5] {
-                in_time(PLACE_LEASE * 2 + LATE, || {
-                    let servers = Server::several(3).unwrap();
-                    let all: Vec<&Server> = servers.iter().collect();
-                    let held = take(&fair(&client(&servers)));
-                    let builder = builder(&servers).place_lease(PLACE_LEASE);
-                    let children = children(stopped, &builder, &all);
-                    // One that goes on once more is served before it is killed: it does not wait
-                    // any longer then.
-                    let took =
-                        time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
-                            children.iter().for_each(Child::stop);
-                            let released = Instant::now();
-                            drop(held.unlock());
-                            released
-                        });
-                    children.into_iter().for_each(Child::kill);
-                    no_entry_stays(&servers);
-                    took
+    alone(|| {
+        for stopped in [1, 5] {
+            in_time(PLACE_LEASE * 2 + LATE, || {
+                let servers = Server::several(3).unwrap();
+                let all: Vec<&Server> = servers.iter().collect();
+                let held = take(&fair(&client(&servers)));
+                let builder = builder(&servers).place_lease(PLACE_LEASE);
+                let children = children(stopped, &builder, &all);
+                // One that goes on once more is served before it is killed: it does not wait
+                // any longer then.
+                let took = time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
+                    children.iter().for_each(Child::stop);
+                    let released = Instant::now();
+                    drop(held.unlock());
+                    released
                 });
-            }
-        },
-    );
+                children.into_iter().for_each(Child::kill);
+                no_entry_stays(&servers);
+                took
+            });
+        }
+    });
 }
 
 /// It stores its ticket again, and is served as if it had not been stopped.
 #[test]
 fn a_program_that_was_stopped_and_goes_on_is_served() {
     const PLACE_LEASE: Duration = Duration::from_millis(200);
-    alone(
-        "fair::faults::a_program_that_was_stopped_and_goes_on_is_served",
-        || {
-            let servers = Server::several(3).unwrap();
-            let all: Vec<&Server> = servers.iter().collect();
-            let held = take(&fair(&client(&servers)));
-            let builder = builder(&servers).place_lease(PLACE_LEASE);
-            let children = children(1, &builder, &all);
-            let took = time_to_pass(&builder.build().unwrap(), &all, 1, || {
-                children[0].stop();
-                let released = Instant::now();
-                drop(held.unlock());
-                released
-            });
-            println!("behind a program that was stopped: {took:?}");
-            children[0].go_on();
-            children.into_iter().for_each(|child| _ = child.end(SOON));
-            no_entry_stays(&servers);
-        },
-    );
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let all: Vec<&Server> = servers.iter().collect();
+        let held = take(&fair(&client(&servers)));
+        let builder = builder(&servers).place_lease(PLACE_LEASE);
+        let children = children(1, &builder, &all);
+        let took = time_to_pass(&builder.build().unwrap(), &all, 1, || {
+            children[0].stop();
+            let released = Instant::now();
+            drop(held.unlock());
+            released
+        });
+        println!("behind a program that was stopped: {took:?}");
+        children[0].go_on();
+        children.into_iter().for_each(|child| _ = child.end(SOON));
+        no_entry_stays(&servers);
+    });
 }
 
 #[test]

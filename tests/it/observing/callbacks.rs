@@ -201,35 +201,32 @@ fn a_callback_may_use_the_client() {
 #[test]
 fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
     const THREAD: &str = "quorumlock watc";
-    alone(
-        "observing::callbacks::a_callback_on_the_watchdogs_thread_may_drop_the_last_handle",
-        || {
-            let servers = Server::several(3).unwrap();
-            let handles: Arc<Mutex<Option<_>>> = Arc::default();
-            let recorder = Recorder::acting({
-                let handles = Arc::downgrade(&handles);
-                move |event| {
-                    if let (Event::Lost { .. }, Some(handles)) = (event, Weak::upgrade(&handles)) {
-                        drop(handles.lock().unwrap().take());
-                    }
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let handles: Arc<Mutex<Option<_>>> = Arc::default();
+        let recorder = Recorder::acting({
+            let handles = Arc::downgrade(&handles);
+            move |event| {
+                if let (Event::Lost { .. }, Some(handles)) = (event, Weak::upgrade(&handles)) {
+                    drop(handles.lock().unwrap().take());
                 }
-            });
-            let client = observed(&servers, &recorder);
-            let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
-            assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
-            everywhere(&servers, KEY);
-            *handles.lock().unwrap() = Some((client, guard));
-            delete(&servers, KEY);
-            assert!(eventually(SOON, || recorder.count("lost k") == 1));
-            assert!(
-                eventually(SOON, || threads_named(THREAD).is_empty()),
-                "a thread is left"
-            );
-            assert!(handles.lock().unwrap().is_none());
-            assert!(
-                eventually(SOON, || Arc::strong_count(&recorder) == 1),
-                "the observer is still kept"
-            );
-        },
-    );
+            }
+        });
+        let client = observed(&servers, &recorder);
+        let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
+        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        everywhere(&servers, KEY);
+        *handles.lock().unwrap() = Some((client, guard));
+        delete(&servers, KEY);
+        assert!(eventually(SOON, || recorder.count("lost k") == 1));
+        assert!(
+            eventually(SOON, || threads_named(THREAD).is_empty()),
+            "a thread is left"
+        );
+        assert!(handles.lock().unwrap().is_none());
+        assert!(
+            eventually(SOON, || Arc::strong_count(&recorder) == 1),
+            "the observer is still kept"
+        );
+    });
 }

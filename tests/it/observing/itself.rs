@@ -271,20 +271,17 @@ fn a_guard_that_was_sent_to_another_thread_is_reported_and_ends_the_wait() {
 
 #[test]
 fn a_child_that_waits_for_its_parent_does_not_wait_for_itself() {
-    alone(
-        "observing::itself::a_child_that_waits_for_its_parent_does_not_wait_for_itself",
-        || {
-            let mut setting = Setting::new();
-            let _guard = take(&long_lock(&setting.client, "k"));
-            let child = Child::fork(End::Vanish, |parent| {
-                let theirs;
-                (theirs, setting.recorder) = observer(&setting.servers, &setting.cancel);
-                let found = setting.own(|wait| long_lock(&theirs, "k").lock_with(wait));
-                let _own = take(&long_lock(&theirs, "own"));
-                let own = setting.own(|wait| long_lock(&theirs, "own").lock_with(wait));
-                parent.send(&format!("{found:?} {own:?}"));
-            });
-            assert_eq!(child.end(SOON), r#"[] ["own"]"#);
-        },
-    );
+    alone(|| {
+        let mut setting = Setting::new();
+        let _guard = take(&long_lock(&setting.client, "k"));
+        let child = Child::fork(End::Vanish, |parent| {
+            let theirs;
+            (theirs, setting.recorder) = observer(&setting.servers, &setting.cancel);
+            let found = setting.own(|wait| long_lock(&theirs, "k").lock_with(wait));
+            let _own = take(&long_lock(&theirs, "own"));
+            let own = setting.own(|wait| long_lock(&theirs, "own").lock_with(wait));
+            parent.send(&format!("{found:?} {own:?}"));
+        });
+        assert_eq!(child.end(SOON), r#"[] ["own"]"#);
+    });
 }

@@ -13,30 +13,27 @@ const HELPER: &str = "quorumlock rele";
 
 #[test]
 fn a_node_that_hangs_is_waited_for_without_processor_time_until_the_keys_end() {
-    alone(
-        "pending_releases::outages::a_node_that_hangs_is_waited_for_without_processor_time_until_the_keys_end",
-        || {
-            let servers = Server::several(3).unwrap();
-            let client = client_of(servers.iter().map(Server::url));
-            let short = |number| {
-                take(
-                    &client
-                        .mutex(format!("k{number}"))
-                        .ttl(Duration::from_secs(4)),
-                )
-            };
-            let guards: Vec<_> = (0..GUARDS).map(short).collect();
-            servers[0].pause().unwrap();
-            drop(guards);
-            thread::sleep(OUTAGE);
-            let helper = threads_named(HELPER).pop().expect("answers are missing");
-            let used = helper.processor_time();
-            assert!(used < OUTAGE / 20, "{used:?} in {OUTAGE:?}");
-            assert!(
-                eventually(SOON, || threads_named(HELPER).is_empty()),
-                "the keys have ended"
-            );
-            servers[0].resume().unwrap();
-        },
-    );
+    alone(|| {
+        let servers = Server::several(3).unwrap();
+        let client = client_of(servers.iter().map(Server::url));
+        let short = |number| {
+            take(
+                &client
+                    .mutex(format!("k{number}"))
+                    .ttl(Duration::from_secs(4)),
+            )
+        };
+        let guards: Vec<_> = (0..GUARDS).map(short).collect();
+        servers[0].pause().unwrap();
+        drop(guards);
+        thread::sleep(OUTAGE);
+        let helper = threads_named(HELPER).pop().expect("answers are missing");
+        let used = helper.processor_time();
+        assert!(used < OUTAGE / 20, "{used:?} in {OUTAGE:?}");
+        assert!(
+            eventually(SOON, || threads_named(HELPER).is_empty()),
+            "the keys have ended"
+        );
+        servers[0].resume().unwrap();
+    });
 }

@@ -7,7 +7,7 @@ mod scripts;
 
 use super::{KEY, long};
 use crate::clients::{
-    LONG_TTL, SOON, client, fails, micros, ok, scripts_run, unlock, value, wait_for,
+    LONG_TTL, SOON, client, deployment, fails, micros, ok, scripts_run, unlock, value, wait_for,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -71,8 +71,7 @@ fn a_pair_takes_one_round_trip_each_way() {
 
 #[test]
 fn a_writer_changes_hands_with_its_number() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let guard = number(&fenced(&mine));
     let last = guard.fence();

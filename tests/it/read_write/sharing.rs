@@ -1,7 +1,9 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, unlock, wait_for};
+use crate::clients::{
+    LONG_TTL, SOON, calls, client, client_of, deployment, gone_for_good, unlock, wait_for,
+};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -18,8 +20,7 @@ const MOMENT: Duration = Duration::from_millis(30);
 
 #[test]
 fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let guards: Vec<_> = (0..8).map(|_| read(&long(&client))).collect();
     assert!(eventually(SOON, || servers.iter().all(|server| entries(
         server
@@ -61,8 +62,7 @@ fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
 
 #[test]
 fn a_thread_with_a_longer_time_to_live_gets_it() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let short = client
         .read_mutex("k")
         .ttl(Duration::from_secs(5))
@@ -186,8 +186,7 @@ fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
 
 #[test]
 fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_it() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let short = Sides::of(&client, "k").ttl(LONG_TTL / 10);
     let is_long = |guard: &RwReadGuard| {
         thread::sleep(MOMENT);

@@ -2,7 +2,7 @@
 
 use super::{set, take};
 use crate::clients::{
-    SOON, Seen, calls, client, client_with, fails, gone_for_good, long_lock, unlock,
+    SOON, Seen, calls, client_with, deployment, fails, gone_for_good, long_lock, unlock,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -55,8 +55,7 @@ fn a_set_waits_where_a_node_has_no_scripts() {
 
 #[test]
 fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_keys() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let held = take(&set(&client, &["b"]));
     let mutex = set(&client, &["a", "b"]);
     let now = Instant::now();
@@ -141,8 +140,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
 
 #[test]
 fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     servers
         .iter()
         .for_each(|server| _ = server.command(&["SET", "b", "for ever"]).unwrap());

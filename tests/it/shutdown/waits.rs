@@ -2,7 +2,7 @@
 
 use super::{MOMENT, begin, complete};
 use crate::clients::{
-    LONG_TTL, SOON, client, client_with, gone_for_good, long_lock, pause, resume, take,
+    LONG_TTL, SOON, client, client_with, deployment, gone_for_good, long_lock, pause, resume, take,
 };
 use crate::support::process::eventually;
 use crate::support::queues::has_entries;
@@ -52,8 +52,7 @@ fn are_ended<K: Kind>(mutex: &Mutex<K>, client: &Redlock, held: &[&str]) {
 
 #[test]
 fn behind_a_guard_of_the_same_client() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let mutex = long_lock(&client, "k");
     let guard = take(&mutex);
     are_ended(&mutex, &client, &["k"]);

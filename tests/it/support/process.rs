@@ -6,6 +6,7 @@
 //! has (the connections to its own servers, threads of a certain name), or run the test [`alone`]
 //! in a process of its own.
 
+use std::any::type_name;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs;
@@ -76,19 +77,21 @@ pub(crate) enum SocketState {
     Other,
 }
 
-/// Runs the body in a process of its own, where nothing else runs: `alone("leaks::no_thread_stays",
-/// || …)`.
+/// Runs the body in a process of its own, where nothing else runs: `alone(|| …)`.
 ///
-/// The name is the calling test's as `cargo test` prints it. The test binary is started again for
-/// this one test and there, on the test's thread, the body runs. A failure there is shown and fails
-/// the test here.
-pub(crate) fn alone(test: &str, body: impl FnOnce()) {
-    alone_with(test, &[], body);
+/// The test that calls it is the function that has the body in it. The test binary is started again
+/// for this one test and there, on the test's thread, the body runs. A failure there is shown and
+/// fails the test here.
+pub(crate) fn alone(body: impl FnOnce()) {
+    alone_with(&[], body);
 }
 
 /// [`alone`], in an environment with these variables.
 #[allow(clippy::print_stdout)]
-pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) {
+pub(crate) fn alone_with<B: FnOnce()>(variables: &[(&str, &Path)], body: B) {
+    // `it::leaks::no_thread_stays::{{closure}}`
+    let path = type_name::<B>().replace("::{{closure}}", "");
+    let test = path.split_once("::").map_or("", |(_, test)| test);
     if std::env::var_os(ALONE_VARIABLE).is_some_and(|name| name == test) {
         return body();
     }

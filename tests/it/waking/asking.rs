@@ -1,7 +1,7 @@
 //! What waiting costs the servers: how often a waiter asks, connects and subscribes.
 
 use super::{ARRIVAL, channels, client};
-use crate::clients::{LONG_TTL, SOON, ask, builder, calls, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, ask, builder, calls, deployment, long_lock, take};
 use crate::support::queues::entries;
 use crate::support::server::{Answer, Server};
 use quorumlock::kind::Any;
@@ -148,8 +148,7 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
 
 #[test]
 fn short_waits_in_a_row_use_one_connection_each() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     // A machine may hold up an attempt for so long that it is none.
@@ -210,8 +209,7 @@ fn the_release_of_another_library_is_noticed_before_the_place_lease() {
 /// subscribes. The waiter has to find out that the lock changes hands.
 #[test]
 fn a_waiter_gets_its_share_beside_a_program_that_polls() {
-    let servers = Server::several(3).unwrap();
-    let mine = client(&servers);
+    let (servers, mine) = deployment(3);
     let is_over = AtomicBool::new(false);
     let theirs = AtomicU32::new(0);
     let ours = thread::scope(|scope| {

@@ -1,9 +1,8 @@
 //! Extensions by hand of locks that are watched.
 
 use super::{KEY, TTL, watched};
-use crate::clients::{LONG_TTL, SOON, client, gone_for_good, take, unlock};
+use crate::clients::{LONG_TTL, SOON, deployment, gone_for_good, take, unlock};
 use crate::support::process::eventually;
-use crate::support::server::Server;
 use crossbeam_channel::RecvTimeoutError;
 use quorumlock::{ExtendOutcome, Watchdog};
 use std::thread;
@@ -11,8 +10,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn extensions_by_hand_and_by_a_watchdog_get_along() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let guard = take(&watched(&client, TTL));
     // From now on it is extended for this long.
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
@@ -51,8 +49,7 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
 /// Others that share the lock, or the thread that took it, rely on the longer time.
 #[test]
 fn an_extension_by_hand_makes_no_later_renewal_shorter() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (_servers, client) = deployment(3);
     let ttl = Duration::from_secs(3);
     let watchdog = Watchdog::new().period(ttl / 3);
     let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(watchdog));

@@ -1,16 +1,14 @@
 //! Limits of how often and for how long a lock is extended.
 
 use super::{KEY, TTL, extensions};
-use crate::clients::{SOON, client, gone_for_good, take};
-use crate::support::server::Server;
+use crate::clients::{SOON, deployment, gone_for_good, take};
 use crossbeam_channel::RecvTimeoutError;
 use quorumlock::{MutexGuard, Watchdog};
 use std::time::Instant;
 
 #[test]
 fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     for at_most in [0, 1, 4] {
         let mutex = client
             .mutex(KEY)
@@ -36,8 +34,7 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
 
 #[test]
 fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (servers, client) = deployment(3);
     let limit = TTL * 3 / 2;
     let guard = take(
         &client
