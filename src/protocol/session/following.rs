@@ -77,32 +77,22 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
-    use crate::algorithm::vote::Vote;
-    use crate::protocol::form::Answer;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::{Operation, Verb};
-    use crate::protocol::session::tests::{events_in, feed};
-    use crate::protocol::session::{Abandoned, SessionEvent, Ticket};
+    use crate::protocol::operation::Verb;
+    use crate::protocol::session::tests::{
+        events_in, fails, feed, granted, operation, sent, ticket,
+    };
+    use crate::protocol::session::{Abandoned, SessionEvent};
     use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_nanos(1);
 
-    fn ticket(slot: u32) -> Ticket {
-        Ticket {
-            slot,
-            generation: 0,
-        }
-    }
-
     /// A session that follows the log.
     fn follower(log: &mut Log) -> Session {
         let mut session = Session::open(&Handshake::default(), NOW);
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
+        sent(&mut session);
         let info = format!(
             "role:master\r\nmaster_replid:{}\r\nmaster_replid2:{}",
             "a".repeat(40),
@@ -120,22 +110,15 @@ mod tests {
     }
 
     fn append(log: &mut Log, slot: u32, verb: Verb) {
-        let (operation, token) = (
-            Operation {
-                verb,
-                kind: Kind::Plain,
-                retention_millis: 1,
-            },
-            OwnerToken::from_entropy([1; 20]),
-        );
         log.append(
-            &Command::new(ticket(slot), &operation, &LockKey::One("k".into()), &token),
+            &Command::new(
+                ticket(slot),
+                &operation(verb),
+                &LockKey::One("k".into()),
+                &OwnerToken::from_entropy([1; 20]),
+            ),
             NOW,
         );
-    }
-
-    fn granted(slot: u32) -> SessionEvent {
-        SessionEvent::Answered(ticket(slot), Answer::Vote(Vote::Granted))
     }
 
     const SET: Verb = Verb::Acquire { ttl_millis: 1 };
@@ -225,8 +208,7 @@ mod tests {
         let mut log = Log::default();
         let mut session = follower(&mut log);
         append(&mut log, 0, SET);
-        feed(&mut session, b"+OK\r\n");
-        assert_eq!(session.next_event(&log), Err(ProtocolError::Unrequested));
+        fails(&mut session, &log, "+OK\r\n", ProtocolError::Unrequested);
     }
 
     /// What follows them would be taken for the replies to other requests.
@@ -314,11 +296,7 @@ mod tests {
     fn a_server_takes_a_script_from_the_log_once_it_has_run_it() {
         let mut log = Log::default();
         let mut session = follower(&mut log);
-        let [set, release] = [SET, RELEASE].map(|verb| Operation {
-            verb,
-            kind: Kind::Plain,
-            retention_millis: 1,
-        });
+        let [set, release] = [SET, RELEASE].map(operation);
         let key = LockKey::One("k".into());
         let token = OwnerToken::from_entropy([1; 20]);
         let set = Command::new(ticket(0), &set, &key, &token);

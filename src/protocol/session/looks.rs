@@ -115,13 +115,11 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Operation, Verb};
-    use crate::protocol::session::tests::{bulk, events, feed, sent};
-    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket};
-
-    const TICKET: Ticket = Ticket {
-        slot: 0,
-        generation: 0,
+    use crate::protocol::session::tests::{
+        bulk, events, feed, granted, operation, receives, sent, ticket, voted,
     };
+    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent};
+
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
 
     fn at(millis: u64) -> Timestamp {
@@ -148,33 +146,24 @@ mod tests {
     /// replication.
     fn member(replication: &str) -> Session {
         let mut session = open(&Handshake::default());
-        assert_eq!(
-            events(&mut session, &format!("$0\r\n\r\n{replication}")),
-            [SessionEvent::Accepted]
+        receives(
+            &mut session,
+            &format!("$0\r\n\r\n{replication}"),
+            [SessionEvent::Accepted],
         );
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
+        sent(&mut session);
         session
     }
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let token = &OwnerToken::from_entropy([1; 20]);
         let key = LockKey::One("k".into());
-        session.queue(&Command::new(TICKET, &operation, &key, token), now);
+        session.queue(&Command::new(ticket(0), &operation, &key, token), now);
     }
 
     /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
-        queue(
-            session,
-            Operation {
-                verb: Verb::Acquire { ttl_millis: 1 },
-                kind: Kind::Plain,
-                retention_millis: 1,
-            },
-            now,
-        );
+        queue(session, operation(Verb::Acquire { ttl_millis: 1 }), now);
         let text = sent(session);
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
     }
@@ -200,16 +189,12 @@ mod tests {
             } else {
                 String::new()
             };
-            let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
             let expected = if looks {
-                vec![SessionEvent::Rechecked, granted]
+                vec![SessionEvent::Rechecked, granted(0)]
             } else {
-                vec![granted]
+                vec![granted(0)]
             };
-            assert_eq!(
-                events(&mut session, &format!("{reported}+OK\r\n")),
-                expected
-            );
+            receives(&mut session, &format!("{reported}+OK\r\n"), expected);
         }
         assert_eq!(session.pipeline.backlog().requests, 0);
     }
@@ -253,21 +238,18 @@ mod tests {
     /// What a session reports of a replica that answers a command.
     fn objection() -> [SessionEvent; 2] {
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
-        [
-            SessionEvent::Rejected(fault),
-            SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(fault))),
-        ]
+        [SessionEvent::Rejected(fault), voted(0, Vote::Fault(fault))]
     }
 
     #[test]
     fn a_master_that_has_become_a_replica_votes_no_more() {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(5000));
-        let reported = events(
+        receives(
             &mut session,
             &format!("{}-READONLY no\r\n", replication("slave")),
+            objection(),
         );
-        assert_eq!(reported, objection());
         assert_eq!(
             before_set(&mut session, at(9000)),
             "",
@@ -283,10 +265,10 @@ mod tests {
         let mut session = member(&replication("master"));
         for millis in [5000, 5001, 5002] {
             assert_eq!(before_set(&mut session, at(millis)), RECHECK);
-            let reported = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
-            assert_eq!(
-                reported,
-                [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused))]
+            receives(
+                &mut session,
+                "-BUSY a script runs\r\n$-1\r\n",
+                [voted(0, Vote::Refused)],
             );
         }
     }
@@ -296,66 +278,53 @@ mod tests {
     fn a_look_behind_each_vote_is_understood_before_the_vote() {
         let mut session = member(&replication("master"));
         session.looks.are_behind_votes = true;
-        let set = Operation {
-            verb: Verb::Acquire { ttl_millis: 1 },
-            kind: Kind::Plain,
-            retention_millis: 1,
-        };
+        let set = operation(Verb::Acquire { ttl_millis: 1 });
         for _ in 0..2 {
             queue(&mut session, set, at(5000));
         }
-        queue(
-            &mut session,
-            Operation {
-                verb: Verb::Release(None),
-                kind: Kind::Plain,
-                retention_millis: 1,
-            },
-            at(5000),
-        );
-        let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
-        session.pipeline.sent(sent.len());
-        assert!(sent.starts_with("*6\r\n$3\r\nSET\r\n"), "{sent}");
-        assert_eq!(sent.matches(RECHECK).count(), 2);
-        let [granted, refused] = [Vote::Granted, Vote::Refused]
-            .map(|vote| SessionEvent::Answered(TICKET, Answer::Vote(vote)));
+        queue(&mut session, operation(Verb::Release(None)), at(5000));
+        let flight = sent(&mut session);
+        assert!(flight.starts_with("*6\r\n$3\r\nSET\r\n"), "{flight}");
+        assert_eq!(flight.matches(RECHECK).count(), 2);
+        let refused = voted(0, Vote::Refused);
         assert_eq!(events(&mut session, "+OK\r\n"), [], "the look is missing");
         assert!(!session.has_event());
-        let reported = events(&mut session, &format!("{}$-1\r\n", replication("master")));
-        assert_eq!(reported, [SessionEvent::Rechecked, granted.clone()]);
-        let reported = events(&mut session, &format!("{}:1\r\n", replication("master")));
-        assert_eq!(reported, [SessionEvent::Rechecked, refused, granted]);
+        receives(
+            &mut session,
+            &format!("{}$-1\r\n", replication("master")),
+            [SessionEvent::Rechecked, granted(0)],
+        );
+        receives(
+            &mut session,
+            &format!("{}:1\r\n", replication("master")),
+            [SessionEvent::Rechecked, refused, granted(0)],
+        );
 
         // What the look finds, and a look that finds nothing, cost the vote. So does the end of the
         // connection.
         queue(&mut session, set, at(5000));
         let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
-        let reported = events(&mut session, "+OK\r\n-BUSY a script runs\r\n");
-        assert_eq!(
-            reported,
-            [SessionEvent::Answered(
-                TICKET,
-                Answer::Vote(Vote::Fault(busy))
-            )]
+        receives(
+            &mut session,
+            "+OK\r\n-BUSY a script runs\r\n",
+            [voted(0, Vote::Fault(busy))],
         );
         queue(&mut session, set, at(5000));
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
-        assert_eq!(events(&mut session, "+OK\r\n"), []);
+        sent(&mut session);
+        receives(&mut session, "+OK\r\n", []);
         assert_eq!(
             session.abandon().collect::<Vec<_>>(),
-            [(TICKET, Abandoned::Acquire)]
+            [(ticket(0), Abandoned::Acquire)]
         );
         queue(&mut session, set, at(5000));
         let replica = Fault::new(Phase::Reply, Cause::NotMaster);
-        let reported = events(&mut session, &format!("+OK\r\n{}", replication("slave")));
-        assert_eq!(
-            reported,
+        receives(
+            &mut session,
+            &format!("+OK\r\n{}", replication("slave")),
             [
                 SessionEvent::Rejected(replica),
-                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Fault(replica)))
-            ]
+                voted(0, Vote::Fault(replica)),
+            ],
         );
     }
 
@@ -375,7 +344,7 @@ mod tests {
         let mut session = remembering();
         sent(&mut session);
         let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
-        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        receives(&mut session, &master, [SessionEvent::Accepted]);
         session
     }
 
@@ -386,25 +355,27 @@ mod tests {
         let refused = |phase| SessionEvent::Rejected(Fault::new(phase, Cause::NotMaster));
         let mut session = remembering();
         let replica = format!("$0\r\n\r\n{}$-1\r\n", replication("slave"));
-        assert_eq!(events(&mut session, &replica), []);
-        assert_eq!(events(&mut session, TIME), [refused(Phase::Handshake)]);
+        receives(&mut session, &replica, []);
+        receives(&mut session, TIME, [refused(Phase::Handshake)]);
 
         let mut session = accepted_remembering();
         session.look(at(5000));
-        let reported = events(&mut session, &replication("slave"));
-        assert_eq!(reported, [refused(Phase::Reply)]);
+        receives(&mut session, &replication("slave"), [refused(Phase::Reply)]);
 
         // In cluster mode the reply to the look at the key names the master.
         let mut session = remembering();
         let server = bulk("redis_mode:cluster");
         let cluster = bulk("cluster_slots_assigned:16384\r\ncluster_size:1");
         let master = format!("{server}{}$-1\r\n{TIME}", replication("master"));
-        assert_eq!(events(&mut session, &master), []);
-        assert_eq!(events(&mut session, &cluster), [SessionEvent::Accepted]);
+        receives(&mut session, &master, []);
+        receives(&mut session, &cluster, [SessionEvent::Accepted]);
         session.look(at(5000));
-        assert_eq!(events(&mut session, &replication("slave")), []);
-        let reported = events(&mut session, &format!("$-1\r\n{TIME}"));
-        assert_eq!(reported, [refused(Phase::Reply)]);
+        receives(&mut session, &replication("slave"), []);
+        receives(
+            &mut session,
+            &format!("$-1\r\n{TIME}"),
+            [refused(Phase::Reply)],
+        );
     }
 
     #[test]
@@ -414,7 +385,7 @@ mod tests {
             session.note(&new_note(), at(1));
             let stored = sent(&mut session);
             assert!(stored.contains("EVAL") && stored.contains("quorumlock-node:"));
-            assert_eq!(events(&mut session, reply), [SessionEvent::Noted]);
+            receives(&mut session, reply, [SessionEvent::Noted]);
             session.look(at(2));
             assert_eq!(sent(&mut session), format!("{RECHECK}{looks}"));
         }
@@ -442,8 +413,7 @@ mod tests {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(1));
         session.look(at(2));
-        let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
-        assert_eq!(events(&mut session, "+OK\r\n"), [granted]);
+        receives(&mut session, "+OK\r\n", [granted(0)]);
     }
 
     #[test]
@@ -458,14 +428,13 @@ mod tests {
         before_set(&mut session, at(1));
         // The look went out with it.
         let master = format!("$0\r\n\r\n{}+OK\r\n", replication("master"));
-        assert_eq!(events(&mut session, &master), [SessionEvent::Accepted]);
+        receives(&mut session, &master, [SessionEvent::Accepted]);
         assert!(!session.has_asked_for_memory(), "the first lock waits");
-        let granted = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
         feed(&mut session, replication("master").as_bytes());
         let next = |session: &mut Session| session.next_event(&Log::default()).unwrap();
         assert_eq!(next(&mut session), Some(SessionEvent::Rechecked));
         assert!(session.has_event(), "the vote counts now");
-        assert_eq!(next(&mut session), Some(granted));
+        assert_eq!(next(&mut session), Some(granted(0)));
         assert!(!session.has_event());
         assert_eq!(before_set(&mut session, at(2)), "");
         assert!(session.has_asked_for_memory());
@@ -475,37 +444,29 @@ mod tests {
     fn a_look_at_what_the_node_remembers_comes_with_the_handshake_and_with_each_question() {
         let mut session = remembering();
         assert!(String::from_utf8_lossy(session.pipeline.unsent(&Log::default())).ends_with(LOOK));
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
+        sent(&mut session);
         let info = format!("$0\r\n\r\n{}", replication("master"));
         assert!(
             events(&mut session, &format!("{info}$-1\r\n")).is_empty(),
             "the clock is missing"
         );
-        assert_eq!(events(&mut session, TIME), [SessionEvent::Accepted]);
+        receives(&mut session, TIME, [SessionEvent::Accepted]);
         assert_eq!(
             before_set(&mut session, at(5000)),
             format!("{RECHECK}{LOOK}")
         );
-        let reported = events(
+        receives(
             &mut session,
             &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")),
-        );
-        assert_eq!(
-            reported,
-            [
-                SessionEvent::Rechecked,
-                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))
-            ]
+            [SessionEvent::Rechecked, granted(0)],
         );
         // A replica's objection is known with the first reply, and reported once.
         before_set(&mut session, at(9000));
-        let reported = events(
+        receives(
             &mut session,
             &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")),
+            objection(),
         );
-        assert_eq!(reported, objection());
         assert_eq!(session.pipeline.backlog().requests, 0);
     }
 }

@@ -81,16 +81,17 @@ fn weight(answer: &Answer) -> u8 {
 mod tests {
     use super::*;
     use crate::algorithm::kind::EntryKind;
-    use crate::algorithm::kind::Kind;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::queue::Entry;
     use crate::algorithm::time::Timestamp;
     use crate::fault::{Cause, Fault, Phase};
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
-    use crate::protocol::operation::{Departure, Operation, Verb};
-    use crate::protocol::session::tests::events;
-    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Ticket, Wakes};
+    use crate::protocol::operation::{Departure, Verb};
+    use crate::protocol::session::tests::{
+        events, granted, operation, receives, sent, ticket, voted,
+    };
+    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Wakes};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
         let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
@@ -115,38 +116,23 @@ mod tests {
         folded
     }
 
-    const TICKET: Ticket = Ticket {
-        slot: 0,
-        generation: 0,
-    };
-    const ACQUIRE: Operation = Operation {
-        verb: Verb::Acquire { ttl_millis: 1 },
-        kind: Kind::Plain,
-        retention_millis: 1,
-    };
-    const RELEASE: Operation = Operation {
-        verb: Verb::Release(None),
-        kind: Kind::Plain,
-        retention_millis: 1,
-    };
+    const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 1 };
+    const RELEASE: Verb = Verb::Release(None);
 
     /// A session, and what it sends for an operation on two keys.
-    fn asked(operation: Operation) -> (Session, String) {
+    fn asked(verb: Verb) -> (Session, String) {
         let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
         let silent = "-NOPERM no\r\n".repeat(2);
-        assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
+        receives(&mut session, &silent, [SessionEvent::Accepted]);
+        sent(&mut session);
         let key = LockKey::of("", ["b", "a"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command::new(TICKET, &operation, &key, &token);
+        let operation = operation(verb);
+        let command = Command::new(ticket(0), &operation, &key, &token);
         session.queue(&command, Timestamp::ORIGIN);
-        let sent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
-        (
-            session,
-            sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"),
-        )
+        let unsent = String::from_utf8(session.pipeline.unsent(&Log::default()).to_vec()).unwrap();
+        let words = unsent.replace("\r\n", " ");
+        (session, words.replace(&"ab".repeat(20), "TOKEN"))
     }
 
     #[test]
@@ -155,17 +141,14 @@ mod tests {
             .map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 "))
             .concat();
         for (replies, event) in [
-            (
-                "+OK\r\n+OK\r\n",
-                SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted)),
-            ),
+            ("+OK\r\n+OK\r\n", granted(0)),
             (
                 "+OK\r\n$-1\r\n",
-                SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Partial, 0b10)),
+                SessionEvent::Answered(ticket(0), Answer::RefusedFor(Vote::Partial, 0b10)),
             ),
             (
                 "$-1\r\n$-1\r\n",
-                SessionEvent::Answered(TICKET, Answer::RefusedFor(Vote::Refused, 0b11)),
+                SessionEvent::Answered(ticket(0), Answer::RefusedFor(Vote::Refused, 0b11)),
             ),
         ] {
             let (mut session, bytes) = asked(ACQUIRE);
@@ -176,25 +159,26 @@ mod tests {
                 [],
                 "half of it is no answer"
             );
-            assert_eq!(events(&mut session, &replies[5..]), [event]);
+            receives(&mut session, &replies[5..], [event]);
             assert_eq!(session.pipeline.backlog().requests, 0);
         }
         for bytes in [0, 1] {
             let (mut session, _) = asked(ACQUIRE);
             session.pipeline.sent(bytes);
-            assert_eq!(events(&mut session, "+OK\r\n"), []);
+            receives(&mut session, "+OK\r\n", []);
             let left: Vec<_> = session.abandon().collect();
-            let [(TICKET, kind)] = left[..] else {
+            let [(ended, kind)] = left[..] else {
                 panic!("{left:?}")
             };
+            assert_eq!(ended, ticket(0));
             assert_eq!(matches!(kind, Abandoned::Unwritten), bytes == 0, "{kind:?}");
         }
     }
 
     #[test]
     fn a_release_of_a_set_reports_for_each_key_who_was_told() {
-        let released = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted));
-        let untouched = SessionEvent::Answered(TICKET, Answer::Vote(Vote::Refused));
+        let released = granted(0);
+        let untouched = voted(0, Vote::Refused);
         for (replies, event, told, more, is_denied) in [
             (":1\r\n:1\r\n", &released, 0, 0, false),
             (":2\r\n:1\r\n", &released, 0b01, 0, false),
@@ -250,11 +234,7 @@ mod tests {
                 key,
             };
             let verb = Verb::Release(Some(departure));
-            let (_, sent) = asked(Operation {
-                verb,
-                kind: Kind::Plain,
-                retention_millis: 1,
-            });
+            let (_, sent) = asked(verb);
             let commands: Vec<&str> = sent.split("$7 release ").skip(1).collect();
             let words = commands.iter().map(|command| {
                 let words = command
@@ -274,22 +254,18 @@ mod tests {
     #[test]
     fn a_set_is_asked_again_as_a_whole() {
         let (mut session, _) = asked(RELEASE);
-        assert_eq!(
-            events(&mut session, ":1\r\n:1\r\n"),
-            [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]
-        );
+        receives(&mut session, ":1\r\n:1\r\n", [granted(0)]);
         let key = LockKey::of("", ["a", "b"]);
         let token = OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]);
-        let command = Command::new(TICKET, &RELEASE, &key, &token);
+        let operation = operation(RELEASE);
+        let command = Command::new(ticket(0), &operation, &key, &token);
         session.queue(&command, Timestamp::ORIGIN);
-        let reported = events(&mut session, &"-NOSCRIPT No matching script.\r\n".repeat(2));
-        assert_eq!(
-            reported,
-            [SessionEvent::Answered(TICKET, Answer::WrongForm)]
+        receives(
+            &mut session,
+            &"-NOSCRIPT No matching script.\r\n".repeat(2),
+            [SessionEvent::Answered(ticket(0), Answer::WrongForm)],
         );
-        session
-            .pipeline
-            .sent(session.pipeline.unsent(&Log::default()).len());
+        sent(&mut session);
         session.ask_again(&command, Timestamp::ORIGIN);
         assert_eq!(
             String::from_utf8_lossy(session.pipeline.unsent(&Log::default()))
@@ -297,10 +273,7 @@ mod tests {
                 .count(),
             2
         );
-        assert_eq!(
-            events(&mut session, ":1\r\n:1\r\n"),
-            [SessionEvent::Answered(TICKET, Answer::Vote(Vote::Granted))]
-        );
+        receives(&mut session, ":1\r\n:1\r\n", [granted(0)]);
     }
 
     #[test]

@@ -17,11 +17,41 @@ mod queues;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
 
-fn ticket(slot: u32) -> Ticket {
+pub(super) fn ticket(slot: u32) -> Ticket {
     Ticket {
         slot,
         generation: 0,
     }
+}
+
+pub(super) fn voted(slot: u32, vote: Vote) -> Event {
+    Event::Answered(ticket(slot), Answer::Vote(vote))
+}
+
+pub(super) fn granted(slot: u32) -> Event {
+    voted(slot, Vote::Granted)
+}
+
+/// An operation on a plain lock.
+pub(super) fn operation(verb: Verb) -> Operation {
+    Operation {
+        verb,
+        kind: Kind::Plain,
+        retention_millis: 1,
+    }
+}
+
+/// What arrives amounts to these events.
+#[track_caller]
+pub(super) fn receives(session: &mut Session, text: &str, expected: impl AsRef<[Event]>) {
+    assert_eq!(events(session, text), expected.as_ref(), "{text:?}");
+}
+
+/// What arrives ends the conversation.
+#[track_caller]
+pub(super) fn fails(session: &mut Session, log: &Log, text: &str, error: ProtocolError) {
+    feed(session, text.as_bytes());
+    assert_eq!(session.next_event(log), Err(error), "{text:?}");
 }
 
 fn token(byte: u8) -> OwnerToken {
@@ -30,21 +60,13 @@ fn token(byte: u8) -> OwnerToken {
 
 fn queue(session: &mut Session, ticket: Ticket, verb: Verb, key: &str, token: &OwnerToken) {
     let key = &LockKey::One(key.into());
-    let operation = &Operation {
-        verb,
-        kind: Kind::Plain,
-        retention_millis: 1,
-    };
+    let operation = &operation(verb);
     session.queue(&Command::new(ticket, operation, key, token), NOW);
 }
 
 /// Queues an operation on `k` once more, in another form.
 fn ask_again(session: &mut Session, ticket: Ticket, verb: Verb) {
-    let operation = &Operation {
-        verb,
-        kind: Kind::Plain,
-        retention_millis: 1,
-    };
+    let operation = &operation(verb);
     session.ask_again(
         &Command::new(ticket, operation, &LockKey::One("k".into()), &token(1)),
         NOW,
@@ -102,9 +124,7 @@ fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), Timestamp::ORIGIN);
     let accepted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(accepted, [Event::Accepted]);
-    session
-        .pipeline
-        .sent(session.pipeline.unsent(&Log::default()).len());
+    sent(&mut session);
     session
 }
 
@@ -132,13 +152,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
         .collect();
     assert!(order.is_sorted(), "{flight}");
     let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
-    assert_eq!(
-        events(&mut session, &replies),
-        [
-            Event::Accepted,
-            Event::Answered(ticket(0), Answer::Vote(Vote::Granted))
-        ]
-    );
+    receives(&mut session, &replies, [Event::Accepted, granted(0)]);
     assert_eq!(
         (
             session.pipeline.backlog().requests,
@@ -192,20 +206,14 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
             let reported = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(
                 reported,
-                [
-                    Event::Rejected(fault),
-                    Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))
-                ],
+                [Event::Rejected(fault), voted(0, Vote::Fault(fault))],
                 "{replies}"
             );
             // What the SET may have done all the same is undone on the same connection, without a
             // vote.
             release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
-            assert_eq!(
-                events(&mut session, ":1\r\n"),
-                [Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))]
-            );
+            receives(&mut session, ":1\r\n", [voted(1, Vote::Fault(fault))]);
         }
     }
 }
@@ -213,10 +221,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
     let mut session = Session::open(&Handshake::default(), NOW);
-    assert_eq!(
-        events(&mut session, &"-NOPERM no\r\n".repeat(2)),
-        [Event::Accepted]
-    );
+    receives(&mut session, &"-NOPERM no\r\n".repeat(2), [Event::Accepted]);
     assert_eq!(session.identity(), &ServerInfo::default());
 }
 
@@ -239,15 +244,15 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
             "role:master\r\nmaster_replid:{0}\r\nmaster_replid2:{0}",
             "a".repeat(40)
         ));
-        let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
-        assert_eq!(
-            events(&mut session, &format!("{}{master}+OK\r\n", bulk(INFO))),
-            [Event::Accepted, granted]
+        receives(
+            &mut session,
+            &format!("{}{master}+OK\r\n", bulk(INFO)),
+            [Event::Accepted, granted(0)],
         );
         // While nodes are judged, a call may wait for the look.
         session.look(NOW);
         assert!(!sent(&mut session).contains(MEMORY), "a lock waits");
-        assert_eq!(events(&mut session, &master), [Event::Rechecked]);
+        receives(&mut session, &master, [Event::Rechecked]);
         let later = NOW.after(Duration::from_secs(2));
         session
             .looks
@@ -274,10 +279,9 @@ fn the_memory_is_asked_for_when_no_lock_waits_and_decides_nothing() {
         session.check(ticket(1), NOW);
         assert_eq!(sent(&mut session).matches(MEMORY).count(), 1);
         let replies = introduction(INFO, "role:master") + said + &bulk("role:master");
-        let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
         assert_eq!(
             events(&mut session, &replies),
-            [Event::Accepted, Event::MemoryKnown, granted],
+            [Event::Accepted, Event::MemoryKnown, granted(1)],
             "{said}"
         );
         assert_eq!(session.identity().eviction(), eviction);
@@ -292,14 +296,15 @@ fn late_replies_go_to_the_requests_they_belong_to() {
     extend(&mut session, ticket(2), &token(1), 1000);
     release(&mut session, ticket(3), &token(1));
     acquire(&mut session, ticket(4), "b", &token(3));
-    assert_eq!(
-        events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
+    receives(
+        &mut session,
+        "+OK\r\n:0\r\n:1\r\n$-1\r\n",
         [
-            Event::Answered(ticket(1), Answer::Vote(Vote::Granted)),
-            Event::Answered(ticket(2), Answer::Vote(Vote::Absent)),
-            Event::Answered(ticket(3), Answer::Vote(Vote::Granted)),
-            Event::Answered(ticket(4), Answer::Vote(Vote::Refused))
-        ]
+            granted(1),
+            voted(2, Vote::Absent),
+            granted(3),
+            voted(4, Vote::Refused),
+        ],
     );
 }
 
@@ -320,7 +325,7 @@ fn replies_split_at_every_byte_mean_the_same() {
     let votes = [Vote::Granted, Vote::Refused, full];
     assert_eq!(
         seen,
-        [0, 1, 2].map(|slot| Event::Answered(ticket(slot), Answer::Vote(votes[slot as usize])))
+        [0, 1, 2].map(|slot| voted(slot, votes[slot as usize]))
     );
 }
 
@@ -328,12 +333,8 @@ fn replies_split_at_every_byte_mean_the_same() {
 fn a_reply_to_no_request_ends_the_conversation() {
     for unasked in ["+OK\r\n", "+", ">1\r\n"] {
         let mut session = member(INFO);
-        feed(&mut session, unasked.as_bytes());
-        assert_eq!(
-            session.next_event(&Log::default()),
-            Err(ProtocolError::Unrequested),
-            "{unasked}"
-        );
+        let error = ProtocolError::Unrequested;
+        fails(&mut session, &Log::default(), unasked, error);
     }
 }
 
@@ -341,11 +342,8 @@ fn a_reply_to_no_request_ends_the_conversation() {
 fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
     acquire(&mut session, ticket(0), "k", &token(1));
-    feed(&mut session, b":1\r\n");
-    assert_eq!(
-        session.next_event(&Log::default()),
-        Err(ProtocolError::UnexpectedReply)
-    );
+    let error = ProtocolError::UnexpectedReply;
+    fails(&mut session, &Log::default(), ":1\r\n", error);
 }
 
 #[test]
@@ -371,12 +369,13 @@ fn without_scripts_a_release_is_not_run_and_an_extension_is_a_fault() {
         release(&mut session, ticket(0), &token(1));
         extend(&mut session, ticket(1), &token(1), 30_000);
         let fault = Fault::new(Phase::Reply, Cause::NoScripts);
-        assert_eq!(
-            events(&mut session, &denial.repeat(2)),
+        receives(
+            &mut session,
+            &denial.repeat(2),
             [
                 Event::NotRun(ticket(0), fault),
-                Event::Answered(ticket(1), Answer::Vote(Vote::Fault(fault)))
-            ]
+                voted(1, Vote::Fault(fault)),
+            ],
         );
     }
 }
@@ -429,10 +428,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     ));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
-    assert_eq!(
-        events(&mut session, &bulk("role:master")),
-        [Event::Accepted]
-    );
+    receives(&mut session, &bulk("role:master"), [Event::Accepted]);
     assert_eq!(session.incoming.space().len(), RECEIVE_BUFFER);
 }
 
@@ -471,10 +467,7 @@ fn an_extension_goes_by_script_to_every_server() {
                 command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"),
                 "{command}"
             );
-            assert_eq!(
-                events(&mut session, reply),
-                [Event::Answered(ticket(slot), Answer::Vote(vote))]
-            );
+            receives(&mut session, reply, [voted(slot, vote)]);
         }
     }
 }
@@ -495,7 +488,7 @@ fn an_extension_counts_only_where_the_node_may_vote() {
         session.reject(fault);
         assert_eq!(
             events(&mut session, reply),
-            [Event::Answered(ticket(0), Answer::Vote(Vote::Fault(fault)))],
+            [voted(0, Vote::Fault(fault))],
             "{reply}"
         );
     }

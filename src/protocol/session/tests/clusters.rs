@@ -22,7 +22,7 @@ fn asked(role: &str, reply: &str) -> Session {
 #[test]
 fn what_was_asked_counts_once_the_cluster_is_known() {
     let fault = |cause| Fault::new(Phase::Handshake, cause);
-    let vote = |vote| Event::Answered(ticket(0), Answer::Vote(vote));
+    let vote = |vote| voted(0, vote);
     let several = bulk(&ONE_SHARD.replace("size:1", "size:2"));
     let few = bulk(&ONE_SHARD.replace("16384", "16383"));
     for (reply, rejection) in [
@@ -60,17 +60,16 @@ fn a_release_counts_at_once_and_a_lost_connection_leaves_the_rest_unanswered() {
         lost.abandon().collect::<Vec<_>>(),
         [(ticket(0), Abandoned::Acquire)]
     );
-    let released = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
-    let granted = |slot| Event::Answered(ticket(slot), Answer::Vote(Vote::Granted));
-    assert_eq!(
-        events(&mut session, &(bulk(ONE_SHARD) + &replies)),
+    receives(
+        &mut session,
+        &(bulk(ONE_SHARD) + &replies),
         [
             Event::Accepted,
             granted(0),
-            released,
+            granted(1),
             Event::MemoryKnown,
-            granted(2)
-        ]
+            granted(2),
+        ],
     );
 }
 
@@ -80,13 +79,13 @@ fn a_release_that_is_answered_before_the_cluster_is_known_counts() {
     release(&mut session, ticket(0), &token(1));
     session.check(ticket(1), NOW);
     sent(&mut session);
-    let released = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
+    let released = granted(0);
     let replies = introduction(CLUSTER, "role:master") + ":1\r\n";
-    assert_eq!(events(&mut session, &replies), [released]);
+    receives(&mut session, &replies, [released]);
     // The check is answered, and waits: what it counts as is not known either.
     sent(&mut session);
     let checked = bulk("maxmemory:0") + &bulk("role:master");
-    assert_eq!(events(&mut session, &checked), [Event::MemoryKnown]);
+    receives(&mut session, &checked, [Event::MemoryKnown]);
     assert!(!session.has_event());
     assert_eq!(
         session.abandon().collect::<Vec<_>>(),
@@ -167,8 +166,8 @@ fn a_master_that_has_become_a_replica_leaves_the_request_unanswered() {
     // Nothing shows that another server has the same keys: it is the vote of this one.
     let mut session = member(INFO);
     acquire(&mut session, ticket(0), "k", &token(1));
-    let vote = Event::Answered(ticket(0), Answer::Vote(Vote::Fault(moved)));
-    assert_eq!(events(&mut session, MOVED), [vote]);
+    let vote = voted(0, Vote::Fault(moved));
+    receives(&mut session, MOVED, [vote]);
     assert!(session.named_master().is_none());
 }
 
@@ -184,8 +183,8 @@ fn the_look_of_a_handshake_is_as_old_as_its_question() {
     sent(&mut session);
     session.incoming.read_at = at(300);
     let looked = introduction(CLUSTER, "role:master") + "$-1\r\n*2\r\n$1\r\n9\r\n$1\r\n5\r\n";
-    assert_eq!(events(&mut session, &looked), []);
+    receives(&mut session, &looked, []);
     session.incoming.read_at = at(700);
-    assert_eq!(events(&mut session, &bulk(ONE_SHARD)), [Event::Accepted]);
+    receives(&mut session, &bulk(ONE_SHARD), [Event::Accepted]);
     assert_eq!(session.look_took(), Duration::from_millis(700));
 }

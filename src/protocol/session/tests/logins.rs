@@ -13,8 +13,7 @@ fn credentials_that_are_known_late_go_out_first() {
         "{flight}"
     );
     let replies = format!("+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
-    let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
-    assert_eq!(events(&mut session, &replies), [Event::Accepted, granted]);
+    receives(&mut session, &replies, [Event::Accepted, granted(0)]);
     assert_eq!(session.pipeline.backlog().requests, 0);
 
     // What was asked before is unwritten as long as no byte of it was sent.
@@ -41,9 +40,8 @@ fn an_accepted_session_logs_in_anew_by_one_more_reply() {
             flight.starts_with("*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n"),
             "{flight}"
         );
-        assert_eq!(events(&mut session, reply), expected);
+        receives(&mut session, reply, expected);
         // Votes count as before.
-        let granted = Event::Answered(ticket(0), Answer::Vote(Vote::Granted));
-        assert_eq!(events(&mut session, "+OK\r\n"), [granted]);
+        receives(&mut session, "+OK\r\n", [granted(0)]);
     }
 }

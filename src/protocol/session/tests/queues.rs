@@ -4,53 +4,34 @@ use super::*;
 use crate::algorithm::kind::EntryKind;
 use crate::algorithm::queue::{Entry, QueueReply, Slots, Storage, TakeRequest, TicketRequest};
 
+const ENTRY: Entry = Entry {
+    client: 0xab,
+    kind: EntryKind::Mutex,
+    number: 7,
+};
+
 #[test]
 fn releases_and_leaves_report_who_was_told() {
     let mut session = member(INFO);
-    let entry = Entry {
-        client: 0xab,
-        kind: EntryKind::Mutex,
-        number: 7,
-    };
     for verb in [
         Verb::Release(None),
-        Verb::Leave(Some(entry)),
+        Verb::Leave(Some(ENTRY)),
         Verb::Leave(None),
     ] {
-        for (reply, vote, wakes) in [
-            (":0\r\n", Vote::Refused, Wakes::default()),
-            (":1\r\n", Vote::Granted, Wakes::default()),
-            (
-                ":2\r\n",
-                Vote::Granted,
-                Wakes {
-                    told: 1,
-                    ..Wakes::default()
-                },
-            ),
-            (
-                ":-3\r\n",
-                Vote::Refused,
-                Wakes {
-                    more: 1,
-                    ..Wakes::default()
-                },
-            ),
-            (
-                ":4\r\n",
-                Vote::Granted,
-                Wakes {
-                    is_denied: true,
-                    ..Wakes::default()
-                },
-            ),
+        for (reply, vote, told, more, is_denied) in [
+            (":0\r\n", Vote::Refused, 0, 0, false),
+            (":1\r\n", Vote::Granted, 0, 0, false),
+            (":2\r\n", Vote::Granted, 1, 0, false),
+            (":-3\r\n", Vote::Refused, 0, 1, false),
+            (":4\r\n", Vote::Granted, 0, 0, true),
         ] {
+            let wakes = Wakes {
+                told,
+                more,
+                is_denied,
+            };
             queue(&mut session, ticket(1), verb, "k", &token(1));
-            assert_eq!(
-                events(&mut session, reply),
-                [Event::Answered(ticket(1), Answer::Vote(vote))],
-                "{verb:?}"
-            );
+            assert_eq!(events(&mut session, reply), [voted(1, vote)], "{verb:?}");
             assert_eq!(
                 (session.take_wakes(), session.take_wakes()),
                 (wakes, Wakes::default()),
@@ -60,22 +41,14 @@ fn releases_and_leaves_report_who_was_told() {
     }
     // An extension has the same numbers for something else.
     extend(&mut session, ticket(1), &token(1), 1000);
-    assert_eq!(
-        events(&mut session, ":-1\r\n"),
-        [Event::Answered(ticket(1), Answer::Vote(Vote::Refused))]
-    );
+    receives(&mut session, ":-1\r\n", [voted(1, Vote::Refused)]);
     assert_eq!(session.take_wakes(), Wakes::default());
 }
 
 fn take(stores_only: bool) -> Verb {
-    let entry = Entry {
-        client: 0xab,
-        kind: EntryKind::Mutex,
-        number: 7,
-    };
     let ticket = TicketRequest::Fixed(5);
     let request = TakeRequest {
-        entry: Some(entry),
+        entry: Some(ENTRY),
         ticket,
         stores_only,
         ..TakeRequest::WITHOUT_ENTRY
@@ -86,24 +59,23 @@ fn take(stores_only: bool) -> Verb {
     }
 }
 
-/// What is sent for a take of a plain lock that is answered so, and the last event.
-fn taken(session: &mut Session, stores_only: bool, replies: &[&str]) -> (Vec<&'static str>, Event) {
+/// A take of a plain lock is sent in these ways, one after the other, and ends with this event.
+#[track_caller]
+fn takes(session: &mut Session, stores_only: bool, replies: &[&str], ways: &str, last: Event) {
     queue(session, ticket(1), take(stores_only), "k", &token(1));
-    let mut ways = Vec::new();
-    let mut last = None;
+    let mut seen = Vec::new();
+    let mut reported = Vec::new();
     for reply in replies {
         let command = sent(session);
-        let way = ["EVALSHA", "EVAL", "SET"]
-            .into_iter()
-            .find(|word| command.contains(&format!("\r\n{word}\r\n")));
-        ways.push(way.unwrap());
-        let reported = events(session, reply);
+        let mut words = ["EVALSHA", "EVAL", "SET"].into_iter();
+        seen.extend(words.find(|word| command.contains(&format!("\r\n{word}\r\n"))));
+        reported = events(session, reply);
         if let [Event::Answered(again, Answer::WrongForm)] = reported[..] {
             ask_again(session, again, take(stores_only));
         }
-        last = reported.last().cloned();
     }
-    (ways, last.unwrap())
+    assert_eq!(seen.join(" "), ways);
+    assert_eq!(reported.last(), Some(&last));
 }
 
 #[test]
@@ -119,73 +91,42 @@ fn a_call_that_is_queued_learns_where() {
         slots: Slots::default(),
         head: None,
     };
+    let waits = "$12\r\nn 5 0 0 - - \r\n";
     let queued = Event::Answered(ticket(1), Answer::Queued(Box::new(reply)));
-    assert_eq!(
-        taken(&mut session, true, &["$12\r\nn 5 0 0 - - \r\n"]),
-        (vec!["EVAL"], queued.clone())
-    );
-    assert_eq!(
-        taken(&mut session, false, &["$12\r\nn 5 0 0 - - \r\n"]),
-        (vec!["EVALSHA"], queued),
-        "it was run"
-    );
-    let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
-    assert_eq!(
-        taken(&mut session, false, &[":1\r\n"]),
-        (vec!["EVALSHA"], granted.clone())
-    );
+    takes(&mut session, true, &[waits], "EVAL", queued.clone());
+    // It was run.
+    takes(&mut session, false, &[waits], "EVALSHA", queued);
+    takes(&mut session, false, &[":1\r\n"], "EVALSHA", granted(1));
     // What other programs have stored does not end the connection.
-    let damage = Event::Answered(
-        ticket(1),
-        Answer::Vote(Vote::Fault(Fault::new(
-            Phase::Reply,
-            Cause::UnexpectedValue,
-        ))),
+    let unexpected = Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
+    let damage = "$12\r\nn x 0 0 - - \r\n";
+    takes(
+        &mut session,
+        false,
+        &[damage],
+        "EVALSHA",
+        voted(1, unexpected),
     );
-    assert_eq!(
-        taken(&mut session, false, &["$12\r\nn x 0 0 - - \r\n"]).1,
-        damage
-    );
-    assert_eq!(taken(&mut session, false, &[":1\r\n"]).1, granted);
-    session.reject(Fault::new(Phase::Handshake, Cause::NotMaster));
-    let rejected = Event::Answered(
-        ticket(1),
-        Answer::Vote(Vote::Fault(Fault::new(Phase::Handshake, Cause::NotMaster))),
-    );
-    assert_eq!(
-        taken(&mut session, false, &["$12\r\nn 5 0 0 - - \r\n"]).1,
-        rejected
-    );
+    takes(&mut session, false, &[":1\r\n"], "EVALSHA", granted(1));
+    let replica = Fault::new(Phase::Handshake, Cause::NotMaster);
+    session.reject(replica);
+    let rejected = voted(1, Vote::Fault(replica));
+    takes(&mut session, false, &[waits], "EVALSHA", rejected);
 }
 
 #[test]
 fn a_take_goes_by_hash_then_by_text_then_by_set_which_is_remembered() {
     let no_script = "-NOSCRIPT No matching script.\r\n";
     let no_eval = "-NOPERM this user has no permissions to run the 'eval' command\r\n";
-    let granted = Event::Answered(ticket(1), Answer::Vote(Vote::Granted));
     let mut session = member(INFO);
-    assert_eq!(
-        taken(&mut session, false, &[":1\r\n"]),
-        (vec!["EVAL"], granted.clone())
-    );
-    assert_eq!(
-        taken(&mut session, false, &[no_script, ":1\r\n"]),
-        (vec!["EVALSHA", "EVAL"], granted.clone())
-    );
-    let all = (vec!["EVALSHA", "EVAL", "SET"], granted);
-    assert_eq!(
-        taken(&mut session, false, &[no_script, no_eval, "+OK\r\n"]),
-        all
-    );
-    let refused = Event::Answered(ticket(1), Answer::Vote(Vote::Refused));
-    assert_eq!(
-        taken(&mut session, false, &["$-1\r\n"]),
-        (vec!["SET"], refused.clone())
-    );
+    takes(&mut session, false, &[":1\r\n"], "EVAL", granted(1));
+    let forgotten = [no_script, ":1\r\n"];
+    takes(&mut session, false, &forgotten, "EVALSHA EVAL", granted(1));
+    let denied = [no_script, no_eval, "+OK\r\n"];
+    takes(&mut session, false, &denied, "EVALSHA EVAL SET", granted(1));
+    let refused = voted(1, Vote::Refused);
+    takes(&mut session, false, &["$-1\r\n"], "SET", refused);
     // SET stores no entry.
-    let fault = Event::Answered(
-        ticket(1),
-        Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts))),
-    );
-    assert_eq!(taken(&mut session, true, &[no_eval]), (vec!["EVAL"], fault));
+    let no_scripts = Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts));
+    takes(&mut session, true, &[no_eval], "EVAL", voted(1, no_scripts));
 }
