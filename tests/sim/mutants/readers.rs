@@ -6,79 +6,61 @@
 //! do not find it. `tests/it/read_write/downgrades.rs` does, on a real server, and the proof in
 //! `tests/proofs/readers_writers.smt2` has the trace.
 
-use super::Mutant;
+use super::{Mutant, mutant};
 
 pub(super) const MUTANTS: &[Mutant] = &[
-    Mutant {
-        name: "read-write: a node lets a reader in beside a writer",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "let is_written = *is_write && !holds.is_empty();",
-            "let is_written = false && *is_write && !holds.is_empty();",
-        )],
-    },
-    Mutant {
-        name: "read-write: a node lets a writer in beside readers",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "return rank == 0 && holds.is_empty();",
-            "return rank == 0 && (holds.is_empty() || !*is_write);",
-        )],
-    },
-    Mutant {
-        name: "read-write: an extension sets again what has ended",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "        if self.own.is_none() {\n            let may_be",
-            "        if false && self.own.is_none() {\n            let may_be",
-        )],
-    },
-    Mutant {
-        name: "read-write: a downgrade leaves the writer",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "stored.is_write = is_write;",
-            "stored.is_write |= is_write;",
-        )],
-    },
-    Mutant {
-        name: "read-write: the release of a reader deletes the key",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "            lock.stored.holds.remove(own);\n",
-            "            let _ = own;\n            lock.stored.holds.clear();\n",
-        )],
-    },
-    Mutant {
-        name: "read-write: one time to live for all readers",
-        file: "embedded/scripts/read_write.rs",
-        edits: &[(
-            "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps {\n            deadline\n        } else {\n            hold.deadline.max(deadline)\n        };",
-            "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",
-        )],
-    },
-    Mutant {
-        name: "read-write: a lease that is asked for again counts from the answer",
-        file: "api/held_lock/mod.rs",
-        edits: &[(
-            "self.rely_on(record.t0.lease, ttl)",
-            "self.rely_on(now, ttl)",
-        )],
-    },
-    Mutant {
-        name: "read-write: a thread asks to share a lease for longer than it may wait",
-        file: "api/held_lock/mod.rs",
-        edits: &[(
-            "            t0.after(timeout * (1 + u32::from(connects))).min(until)",
-            "            let _ = until;\n            t0.after(timeout * (1 + u32::from(connects)))",
-        )],
-    },
-    Mutant {
-        name: "read-write: a wait for the lease of another thread is not reported to end",
-        file: "api/lock/reading.rs",
-        edits: &[(
-            "        if attempts.account.has_waited {",
-            "        if false {",
-        )],
-    },
+    mutant(
+        "read-write: a node lets a reader in beside a writer",
+        "embedded/scripts/read_write.rs",
+        "let is_written = *is_write && !holds.is_empty();",
+        "let is_written = false && *is_write && !holds.is_empty();",
+    ),
+    mutant(
+        "read-write: a node lets a writer in beside readers",
+        "embedded/scripts/read_write.rs",
+        "return rank == 0 && holds.is_empty();",
+        "return rank == 0 && (holds.is_empty() || !*is_write);",
+    ),
+    mutant(
+        "read-write: an extension sets again what has ended",
+        "embedded/scripts/read_write.rs",
+        "        if self.own.is_none() {\n            let may_be",
+        "        if false && self.own.is_none() {\n            let may_be",
+    ),
+    mutant(
+        "read-write: a downgrade leaves the writer",
+        "embedded/scripts/read_write.rs",
+        "stored.is_write = is_write;",
+        "stored.is_write |= is_write;",
+    ),
+    mutant(
+        "read-write: the release of a reader deletes the key",
+        "embedded/scripts/read_write.rs",
+        "            lock.stored.holds.remove(own);\n",
+        "            let _ = own;\n            lock.stored.holds.clear();\n",
+    ),
+    mutant(
+        "read-write: one time to live for all readers",
+        "embedded/scripts/read_write.rs",
+        "let hold = &mut stored.holds[own];\n        hold.deadline = if keeps {\n            deadline\n        } else {\n            hold.deadline.max(deadline)\n        };",
+        "stored.holds.iter_mut().for_each(|it| it.deadline = it.deadline.max(deadline));",
+    ),
+    mutant(
+        "read-write: a lease that is asked for again counts from the answer",
+        "api/held_lock/mod.rs",
+        "self.rely_on(record.t0.lease, ttl)",
+        "self.rely_on(now, ttl)",
+    ),
+    mutant(
+        "read-write: a thread asks to share a lease for longer than it may wait",
+        "api/held_lock/mod.rs",
+        "            t0.after(timeout * (1 + u32::from(connects))).min(until)",
+        "            let _ = until;\n            t0.after(timeout * (1 + u32::from(connects)))",
+    ),
+    mutant(
+        "read-write: a wait for the lease of another thread is not reported to end",
+        "api/lock/reading.rs",
+        "        if attempts.account.has_waited {",
+        "        if false {",
+    ),
 ];
