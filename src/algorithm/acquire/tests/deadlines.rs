@@ -31,10 +31,7 @@ fn a_deadline_bounds_attempts_and_waits() {
 #[test]
 fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     let mut machine = acquire(WaitLimit::Until(at(100)));
-    assert!(matches!(
-        attempt(&mut machine, "rrr", 0, 1),
-        Output::Wait(_)
-    ));
+    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
     machine.woken(Timestamp::from_nanos(99_999_000));
     assert_eq!(machine.poll(), Output::Attempt);
     assert_eq!(
@@ -58,10 +55,7 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
         }
         assert!(matches!(output, Output::Wait(_)), "{output:?}");
         machine.woken(at(98));
-        assert_eq!(
-            attempt(&mut machine, "xxx", 98, 100),
-            Output::Undo(nodes(&[0, 1, 2]))
-        );
+        assert_eq!(attempt(&mut machine, "xxx", 98, 100), undo(&[0, 1, 2]));
         assert_eq!(machine.poll(), Output::Done(verdict));
     }
 }
@@ -71,15 +65,12 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
 fn an_attempt_that_has_its_full_time_until_the_limit_is_not_cut_short() {
     let full = u64::try_from(NODE_TIMEOUT.as_millis()).unwrap();
     let mut machine = acquire(WaitLimit::Until(at(100 + full)));
-    assert!(matches!(
-        attempt(&mut machine, "rrr", 0, 1),
-        Output::Wait(_)
-    ));
+    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
     assert!(machine.is_lost());
     machine.woken(at(100));
     assert_eq!(
         attempt(&mut machine, "xxx", 100, 100 + full),
-        Output::Undo(nodes(&[0, 1, 2]))
+        undo(&[0, 1, 2])
     );
     assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
@@ -96,10 +87,7 @@ fn nor_does_it_contradict_what_another_call_found_before_this_one() {
             machine.was_held();
         }
         let end = until.min(50);
-        assert_eq!(
-            attempt(&mut machine, "xxx", 0, end),
-            Output::Undo(nodes(&[0, 1, 2]))
-        );
+        assert_eq!(attempt(&mut machine, "xxx", 0, end), undo(&[0, 1, 2]));
         match machine.poll() {
             Output::Done(found) => assert_eq!(found, verdict),
             Output::Wait(_) => {
@@ -131,7 +119,7 @@ fn an_attempt_that_has_hardly_begun_at_the_deadline_has_timed_out() {
             lease: lease_at(1),
         };
         machine.attempted(clocks(0), &tally, reached, end, 0);
-        assert!(matches!(machine.poll(), Output::Undo(_)));
+        assert_is_undo(machine.poll());
         assert_eq!(machine.poll(), Output::Done(verdict), "{micros} µs");
     }
 }
@@ -167,12 +155,9 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
 #[test]
 fn an_attempt_that_fails_before_the_limit_is_not_cut_short_by_it() {
     let mut machine = acquire(WaitLimit::Until(at(30)));
-    assert!(matches!(
-        attempt(&mut machine, "xxx", 0, 1),
-        Output::Undo(_)
-    ));
+    assert_is_undo(attempt(&mut machine, "xxx", 0, 1));
     assert!(!machine.is_cut_short());
-    assert!(matches!(machine.poll(), Output::Wait(_)));
+    assert_is_wait(machine.poll());
     machine.woken(at(29));
     assert_eq!(machine.poll(), Output::Attempt);
     let t0 = Readings {
@@ -195,10 +180,7 @@ fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     );
     // It had its whole time, and so the nodes have failed.
     let mut machine = acquire(WaitLimit::Until(at(0)));
-    assert!(matches!(
-        attempt(&mut machine, "xxx", 10, 60),
-        Output::Undo(_)
-    ));
+    assert_is_undo(attempt(&mut machine, "xxx", 10, 60));
     assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
 
@@ -213,16 +195,10 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
         "but no longer than its caller waits"
     );
     // The reason why such an attempt is cut short does not contradict what was found before.
-    assert!(matches!(
-        attempt(&mut machine, "rrr", 0, 1),
-        Output::Wait(_)
-    ));
+    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
     machine.woken(at(920));
     assert_eq!(machine.attempt_deadline(at(920), true), at(1000));
-    assert_eq!(
-        attempt(&mut machine, "xxx", 920, 1000),
-        Output::Undo(nodes(&[0, 1, 2]))
-    );
+    assert_eq!(attempt(&mut machine, "xxx", 920, 1000), undo(&[0, 1, 2]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 }
 
@@ -249,7 +225,7 @@ fn at_the_end_of_the_clocks_all_times_are_their_last_one() {
         steady: Timestamp::NEVER,
         lease: LeaseTime::NEVER,
     };
-    let long = WaitLimit::WhileAvailable(Duration::from_secs(3));
+    let long = while_available(3);
     for (wait_limit, row, expected) in [
         (WaitLimit::Once, "ggg", Output::Done(Verdict::TooLate)),
         (WaitLimit::Once, "rrr", Output::Done(Verdict::Held)),

@@ -67,6 +67,28 @@ fn attempt(machine: &mut Acquire, row: &str, t0: u64, now: u64) -> Output {
     machine.poll()
 }
 
+fn undo(indices: &[usize]) -> Output {
+    Output::Undo(nodes(indices))
+}
+
+#[track_caller]
+fn assert_is_undo(output: Output) {
+    assert!(matches!(output, Output::Undo(_)), "{output:?}");
+}
+
+fn wait(millis: u64) -> Output {
+    Output::Wait(at(millis))
+}
+
+#[track_caller]
+fn assert_is_wait(output: Output) {
+    assert!(matches!(output, Output::Wait(_)), "{output:?}");
+}
+
+const fn while_available(seconds: u64) -> WaitLimit {
+    WaitLimit::WhileAvailable(Duration::from_secs(seconds))
+}
+
 fn nodes(indices: &[usize]) -> NodeSet {
     indices.iter().copied().map(NodeId::new).collect()
 }
@@ -107,11 +129,7 @@ fn permanent_faults_that_leave_no_quorum_end_every_wait() {
     assert_eq!(ends(long, false, |_| "ppg"), unavailable(1000));
     assert_eq!(ends(WaitLimit::Once, false, |_| "ppx"), unavailable(0));
     assert_eq!(
-        ends(
-            WaitLimit::WhileAvailable(Duration::from_secs(2)),
-            false,
-            |_| "ppx"
-        ),
+        ends(while_available(2), false, |_| "ppx"),
         unavailable(1000)
     );
     assert_eq!(
@@ -138,10 +156,7 @@ fn permanent_faults_that_leave_no_quorum_end_every_wait() {
 fn permanent_faults_count_from_when_another_call_of_the_client_met_them() {
     let mut machine = acquire(WaitLimit::Until(at(50_000)));
     machine.early_end().was_quorum_impossible(at(0));
-    assert_eq!(
-        attempt(&mut machine, "ppx", 999, 1000),
-        Output::Undo(nodes(&[0, 1, 2]))
-    );
+    assert_eq!(attempt(&mut machine, "ppx", 999, 1000), undo(&[0, 1, 2]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
 
@@ -150,11 +165,7 @@ fn a_key_that_never_expires_ends_a_wait_when_it_was_seen_twice() {
     let long = WaitLimit::Until(at(50_000));
     assert_eq!(ends(long, true, |_| "rrx"), (100, Verdict::NoExpiry));
     assert_eq!(
-        ends(
-            WaitLimit::WhileAvailable(Duration::from_secs(2)),
-            true,
-            |_| "rrx"
-        ),
+        ends(while_available(2), true, |_| "rrx"),
         (100, Verdict::NoExpiry)
     );
     assert_eq!(
@@ -198,7 +209,7 @@ fn a_quorum_after_the_lease_has_ended_is_undone() {
                 "{decided}"
             );
         } else {
-            assert_eq!(output, Output::Undo(nodes(&[0, 1])), "{decided}");
+            assert_eq!(output, undo(&[0, 1]), "{decided}");
             assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
         }
     }
@@ -221,8 +232,8 @@ fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
         },
         u64::MAX,
     );
-    assert!(matches!(machine.poll(), Output::Undo(_)));
-    assert_eq!(machine.poll(), Output::Wait(at(1 + 6)));
+    assert_is_undo(machine.poll());
+    assert_eq!(machine.poll(), wait(1 + 6));
     machine.woken(at(7));
     assert_eq!(machine.attempt_deadline(at(7), false), at(57));
     let Output::Done(Verdict::Acquired(_)) = attempt(&mut machine, "ggg", 7, 8) else {
@@ -234,10 +245,7 @@ fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
 #[test]
 fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
     let mut machine = acquire(WaitLimit::Once);
-    assert_eq!(
-        attempt(&mut machine, "grx_r", 0, 50),
-        Output::Undo(nodes(&[0, 2, 3]))
-    );
+    assert_eq!(attempt(&mut machine, "grx_r", 0, 50), undo(&[0, 2, 3]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 
     let mut machine = acquire(WaitLimit::Once);
@@ -248,30 +256,27 @@ fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
 
     // Some keys of a set were set there.
     let mut machine = acquire(WaitLimit::Once);
-    assert_eq!(
-        attempt(&mut machine, "rss", 0, 1),
-        Output::Undo(nodes(&[1, 2]))
-    );
+    assert_eq!(attempt(&mut machine, "rss", 0, 1), undo(&[1, 2]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 
     let mut machine = acquire(WaitLimit::Once);
     assert_eq!(machine.poll(), Output::Attempt);
     machine.attempted(clocks(0), &tally("xxg").0, nodes(&[2]), clocks(1), 0);
-    assert_eq!(machine.poll(), Output::Undo(nodes(&[2])));
+    assert_eq!(machine.poll(), undo(&[2]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
 
 #[test]
 fn while_held_it_waits_longer_and_longer_and_tries_again() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(while_available(3));
     let mut now = 0;
     for delay in [6, 18, 54, 162, 250, 250] {
         assert_eq!(
             attempt(&mut machine, "rrr", now, now + 1),
-            Output::Wait(at(now + 1 + delay))
+            wait(now + 1 + delay)
         );
         machine.woken(at(now + delay));
-        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)), "not yet");
+        assert_eq!(machine.poll(), wait(now + 1 + delay), "not yet");
         machine.woken(at(now + 1 + delay));
         now += 1000;
     }
@@ -280,25 +285,16 @@ fn while_held_it_waits_longer_and_longer_and_tries_again() {
 
 #[test]
 fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert!(matches!(
-        attempt(&mut machine, "xx_", 0, 50),
-        Output::Undo(_)
-    ));
-    assert!(matches!(machine.poll(), Output::Wait(_)));
+    let mut machine = acquire(while_available(3));
+    assert_is_undo(attempt(&mut machine, "xx_", 0, 50));
+    assert_is_wait(machine.poll());
     machine.retry_now(at(100));
     // A quorum answers: the time starts anew.
-    assert!(matches!(
-        attempt(&mut machine, "rr_", 1000, 1001),
-        Output::Undo(_)
-    ));
-    assert!(matches!(machine.poll(), Output::Wait(_)));
+    assert_is_undo(attempt(&mut machine, "rr_", 1000, 1001));
+    assert_is_wait(machine.poll());
     machine.retry_now(at(1100));
     for (now, gives_up) in [(2000, false), (4000, false), (4001, true)] {
-        assert!(matches!(
-            attempt(&mut machine, "xx_", now - 50, now),
-            Output::Undo(_)
-        ));
+        assert_is_undo(attempt(&mut machine, "xx_", now - 50, now));
         match machine.poll() {
             Output::Wait(_) => assert!(!gives_up),
             output => assert_eq!(
@@ -312,33 +308,27 @@ fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
 
 #[test]
 fn a_hopelessly_short_lease_does_not_retry_for_ever() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert!(matches!(
-        attempt(&mut machine, "ggg", 0, 5000),
-        Output::Undo(_)
-    ));
+    let mut machine = acquire(while_available(3));
+    assert_is_undo(attempt(&mut machine, "ggg", 0, 5000));
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }
 
 #[test]
 fn a_cancelled_wait_ends() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    assert!(matches!(
-        attempt(&mut machine, "rrr", 0, 1),
-        Output::Wait(_)
-    ));
+    let mut machine = acquire(while_available(3));
+    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
 }
 
 #[test]
 fn a_cancelled_call_undoes_what_it_left_behind() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(while_available(3));
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally("grr");
     machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
     machine.cancelled();
-    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), undo(&[0]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
 }
 
@@ -355,7 +345,7 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 #[test]
 fn without_a_queue_no_wait_lasts_past_the_end_of_the_holders_key() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(while_available(3));
     let refused = |machine: &mut Acquire, free_at, t0| {
         machine.set_wait_bounds(WaitBounds {
             free_at,
@@ -363,54 +353,45 @@ fn without_a_queue_no_wait_lasts_past_the_end_of_the_holders_key() {
         });
         attempt(machine, "rrr", t0, t0 + 1)
     };
-    assert_eq!(refused(&mut machine, at(3), 0), Output::Wait(at(3)));
+    assert_eq!(refused(&mut machine, at(3), 0), wait(3));
     machine.woken(at(2));
-    assert_eq!(machine.poll(), Output::Wait(at(3)), "not yet");
+    assert_eq!(machine.poll(), wait(3), "not yet");
     machine.woken(at(3));
     assert_eq!(machine.poll(), Output::Attempt);
     // Another client has tried at the same time: short delays again.
-    assert_eq!(
-        refused(&mut machine, at(5000), 100),
-        Output::Wait(at(101 + 6))
-    );
+    assert_eq!(refused(&mut machine, at(5000), 100), wait(101 + 6));
     machine.woken(at(107));
     assert_eq!(
         refused(&mut machine, at(108), 107),
-        Output::Wait(at(108 + 18)),
+        wait(108 + 18),
         "it has ended already"
     );
 }
 
 #[test]
 fn a_wait_that_is_ended_early_is_followed_by_short_delays() {
-    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(while_available(3));
     for (t0, delay) in [(0, 6), (10, 18)] {
         assert_eq!(
             attempt(&mut machine, "rrr", t0, t0 + 1),
-            Output::Wait(at(t0 + 1 + delay))
+            wait(t0 + 1 + delay)
         );
         machine.woken(at(t0 + 1 + delay));
     }
-    assert_eq!(
-        attempt(&mut machine, "rrr", 50, 51),
-        Output::Wait(at(51 + 54))
-    );
+    assert_eq!(attempt(&mut machine, "rrr", 50, 51), wait(51 + 54));
     machine.retry_now(at(60));
-    assert_eq!(
-        attempt(&mut machine, "rrr", 60, 61),
-        Output::Wait(at(61 + 6))
-    );
+    assert_eq!(attempt(&mut machine, "rrr", 60, 61), wait(61 + 6));
 }
 
 #[test]
 fn those_who_split_a_lock_come_back_further_apart_than_an_attempt_lasts() {
     for (row, delay) in [("grr", 60), ("rx_", 60), ("rr_", 6), ("rrr", 6)] {
-        let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+        let mut machine = acquire(while_available(3));
         let mut output = attempt(&mut machine, row, 0, 20);
         if let Output::Undo(_) = output {
             output = machine.poll();
         }
-        assert_eq!(output, Output::Wait(at(20 + delay)), "{row}");
+        assert_eq!(output, wait(20 + delay), "{row}");
     }
 }
 
@@ -420,7 +401,7 @@ fn a_call_that_no_node_was_asked_for_waits_as_one_that_was_refused() {
     machine.refused_here(at(0), u64::MAX);
     assert_eq!(
         (machine.poll(), machine.is_held(), machine.attempts()),
-        (Output::Wait(at(6)), true, 0)
+        (wait(6), true, 0)
     );
     machine.woken(at(100));
     assert_eq!(
@@ -499,7 +480,7 @@ fn who_is_behind_is_raised_and_must_say_so_in_time() {
         if !matches!(verdict, Verdict::Acquired(_)) {
             assert_eq!(
                 machine.poll(),
-                Output::Undo(nodes(&[0, 1])),
+                undo(&[0, 1]),
                 "{row}: all but the node that refused"
             );
         }
@@ -516,14 +497,14 @@ fn a_raise_that_is_cancelled_is_undone() {
     ));
     assert!(!machine.is_lost());
     machine.cancelled();
-    assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])));
+    assert_eq!(machine.poll(), undo(&[0, 1]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
 }
 
 #[test]
 fn a_fenced_attempt_is_lost_as_any_other() {
     let mut machine = acquire(WaitLimit::Once);
-    assert_eq!(fenced(&mut machine, "grr", &[7]), Output::Undo(nodes(&[0])));
+    assert_eq!(fenced(&mut machine, "grr", &[7]), undo(&[0]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
     let mut machine = acquire(WaitLimit::Once);
     assert_eq!(machine.poll(), Output::Attempt);
@@ -539,10 +520,6 @@ fn a_fenced_attempt_is_lost_as_any_other() {
         clocks(988),
         0,
     );
-    assert_eq!(
-        machine.poll(),
-        Output::Undo(nodes(&[0, 1])),
-        "too late to raise"
-    );
+    assert_eq!(machine.poll(), undo(&[0, 1]), "too late to raise");
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }

@@ -6,7 +6,7 @@ use super::super::super::kind::EntryKind;
 use super::super::super::queue::{Entry, QueueReply, Setup, Slots, Storage, latest_ticket};
 use super::*;
 
-const LONG: WaitLimit = WaitLimit::WhileAvailable(Duration::from_secs(3));
+const LONG: WaitLimit = while_available(3);
 const SETUP: Setup = Setup {
     nodes: 3,
     place_lease: Duration::from_secs(1),
@@ -95,7 +95,7 @@ fn a_call_enters_the_queue_when_it_was_refused_and_at_first_if_it_has_to() {
     assert_eq!(waiter(LONG, Some(at(0))).poll(), Output::Enqueue);
     assert_eq!(
         attempt(&mut acquire(LONG), "rrr", 0, 1),
-        Output::Wait(at(7)),
+        wait(7),
         "one that has no queue waits"
     );
 }
@@ -121,7 +121,7 @@ fn no_message_is_for_a_call_that_has_no_ticket() {
     round.on_refusals(tally.refused());
     machine.answered_in_turn(Box::new(round), tally.granted());
     machine.attempted(clocks(0), &tally, reached, clocks(1), u64::MAX);
-    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), undo(&[0]));
     let Output::Wait(until) = machine.poll() else {
         panic!("it asks after a delay")
     };
@@ -139,7 +139,7 @@ fn a_call_that_lets_another_one_ask_first_waits_for_it() {
         machine
     };
     let mut machine = enters(LONG);
-    assert_eq!(machine.poll(), Output::Wait(at(5)));
+    assert_eq!(machine.poll(), wait(5));
     machine.woken(at(5));
     assert_eq!(machine.poll(), Output::Attempt);
     assert_eq!(
@@ -147,27 +147,21 @@ fn a_call_that_lets_another_one_ask_first_waits_for_it() {
         Output::Attempt,
         "its attempt would be cut short"
     );
-    assert_eq!(enters(WaitLimit::Until(at(55))).poll(), Output::Wait(at(5)));
+    assert_eq!(enters(WaitLimit::Until(at(55))).poll(), wait(5));
 }
 
 #[test]
 fn what_a_refused_attempt_has_got_is_undone_before_the_call_enters() {
     let mut machine = waiter(LONG, None);
-    assert_eq!(
-        attempt(&mut machine, "grr", 0, 1),
-        Output::Undo(nodes(&[0]))
-    );
+    assert_eq!(attempt(&mut machine, "grr", 0, 1), undo(&[0]));
     assert_eq!(machine.poll(), Output::Enqueue);
 }
 
 #[test]
 fn a_call_enters_no_queue_where_nothing_is_held_or_no_time_is_left() {
     let mut machine = waiter(LONG, None);
-    assert!(matches!(
-        attempt(&mut machine, "xxx", 0, 1),
-        Output::Undo(_)
-    ));
-    assert_eq!(machine.poll(), Output::Wait(at(7)), "too few nodes replied");
+    assert_is_undo(attempt(&mut machine, "xxx", 0, 1));
+    assert_eq!(machine.poll(), wait(7), "too few nodes replied");
     assert_eq!(
         attempt(&mut waiter(WaitLimit::Once, None), "rrr", 0, 1),
         Output::Done(Verdict::Held)
@@ -217,25 +211,25 @@ fn a_lost_attempt_is_undone_where_it_granted_and_stored_where_the_ticket_differs
     let mut machine = entered(LONG);
     assert_eq!(
         in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0),
-        Output::Wait(at(1001))
+        wait(1001)
     );
     assert_eq!(machine.queue().unwrap().ticket, Some(5));
     machine.woken(at(1001));
     let output = in_turn(&mut machine, "grr", reply(7, 1), ATTENTIVE, 1001);
-    assert_eq!(output, Output::Undo(nodes(&[0])));
+    assert_eq!(output, undo(&[0]));
     assert_eq!(
         machine.poll(),
         Output::Store(nodes(&[1, 2])),
         "they have another ticket"
     );
-    assert_eq!(machine.poll(), Output::Wait(at(2002)), "once");
+    assert_eq!(machine.poll(), wait(2002), "once");
     // A node that was silent may have granted.
     machine.woken(at(2002));
     assert_eq!(
         in_turn(&mut machine, "rrx", reply(5, 1), ATTENTIVE, 2002),
-        Output::Undo(nodes(&[2]))
+        undo(&[2])
     );
-    assert_eq!(machine.poll(), Output::Wait(at(3003)));
+    assert_eq!(machine.poll(), wait(3003));
 }
 
 #[test]
@@ -246,11 +240,11 @@ fn a_call_that_gets_no_ticket_leaves_every_node_and_begins_again_by_growing_dela
         let output = in_turn(&mut machine, "rxx", reply(5, 0), ATTENTIVE, now);
         assert_eq!(
             output,
-            Output::Undo(nodes(&[0, 1, 2])),
+            undo(&[0, 1, 2]),
             "its entry, too, where it was refused"
         );
         assert_eq!(machine.queue().unwrap().ticket, None);
-        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        assert_eq!(machine.poll(), wait(now + 1 + delay));
         now += 1 + delay;
         machine.woken(at(now));
     }
@@ -270,7 +264,7 @@ fn nodes_without_a_queue_are_asked_by_growing_delays() {
         );
         let (tally, reached) = tally("rrr");
         machine.attempted(clocks(now), &tally, reached, clocks(now + 1), u64::MAX);
-        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        assert_eq!(machine.poll(), wait(now + 1 + delay));
         now += 1 + delay;
         machine.woken(at(now));
     }
@@ -281,16 +275,16 @@ fn a_cluster_that_is_away_is_asked_by_growing_delays_and_the_ticket_is_kept() {
     let mut machine = entered(WaitLimit::WhileAvailable(Duration::from_secs(60)));
     assert_eq!(
         in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0),
-        Output::Wait(at(1001))
+        wait(1001)
     );
     machine.woken(at(1001));
     let mut now = 1001;
     for delay in [6, 18, 54, 162, 250] {
         assert_eq!(
             in_turn(&mut machine, "xxx", reply(5, 1), ATTENTIVE, now),
-            Output::Undo(nodes(&[0, 1, 2]))
+            undo(&[0, 1, 2])
         );
-        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + delay)));
+        assert_eq!(machine.poll(), wait(now + 1 + delay));
         now += 1 + delay;
         machine.woken(at(now));
     }
@@ -309,7 +303,7 @@ fn a_call_that_is_told_sleeps_until_a_message_and_one_that_is_not_asks_by_growin
             };
             assert_eq!(
                 in_turn(&mut machine, "rrr", reply(5, 3), bounds, now),
-                Output::Wait(at(now + delay))
+                wait(now + delay)
             );
             now += delay;
             machine.woken(at(now));
@@ -326,7 +320,7 @@ fn the_first_one_sleeps_no_longer_than_the_holder_has_the_lock() {
         };
         assert_eq!(
             in_turn(&mut entered(LONG), "rrr", reply(5, rank), bounds, 0),
-            Output::Wait(at(until)),
+            wait(until),
             "{rank}"
         );
     }
@@ -337,19 +331,19 @@ fn a_message_ends_the_wait_when_it_is_due_and_never_makes_it_longer() {
     let mut machine = entered(LONG);
     assert_eq!(
         in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0),
-        Output::Wait(at(1001))
+        wait(1001)
     );
     machine.on_message(NodeId::new(0), Message::Next, at(100));
-    assert_eq!(machine.poll(), Output::Wait(at(130)));
+    assert_eq!(machine.poll(), wait(130));
     machine.on_message(NodeId::new(0), Message::Turn(None), at(110));
-    assert_eq!(machine.poll(), Output::Wait(at(112)));
+    assert_eq!(machine.poll(), wait(112));
     machine.on_message(NodeId::new(1), Message::Turn(None), at(111));
     machine.woken(at(111));
     assert_eq!(machine.poll(), Output::Attempt, "a quorum");
     let mut machine = acquire(LONG);
-    assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(at(7)));
+    assert_eq!(attempt(&mut machine, "rrr", 0, 1), wait(7));
     machine.on_message(NodeId::new(0), Message::Turn(None), at(2));
-    assert_eq!(machine.poll(), Output::Wait(at(7)), "it has no entry");
+    assert_eq!(machine.poll(), wait(7), "it has no entry");
 }
 
 #[test]
@@ -380,7 +374,7 @@ fn a_set_stores_its_entry_and_asks_for_all_keys_at_once_if_that_one_is_free() {
             assert_eq!(machine.poll(), Output::Attempt);
         } else {
             assert_eq!(machine.poll(), Output::Store(nodes(&[0])));
-            assert_eq!(machine.poll(), Output::Wait(at(1001)));
+            assert_eq!(machine.poll(), wait(1001));
         }
     }
 }
@@ -406,10 +400,7 @@ fn a_set_that_has_asked_for_all_keys_in_vain_pauses_before_it_asks_again() {
 #[test]
 fn a_call_that_leaves_its_queue_enters_another_one() {
     let mut machine = entered(LONG);
-    assert!(matches!(
-        in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0),
-        Output::Wait(_)
-    ));
+    assert_is_wait(in_turn(&mut machine, "rrr", reply(5, 1), ATTENTIVE, 0));
     machine.leave_queue();
     assert!(machine.queue().is_none());
     enter(&mut machine, 2);
@@ -439,7 +430,7 @@ fn a_cancelled_call_undoes_and_stores_nothing_more() {
     machine.answered_in_turn(Box::new(round), tally.granted());
     machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
     machine.cancelled();
-    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), undo(&[0]));
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
 }
 
@@ -449,15 +440,12 @@ fn a_waiter_that_has_slept_for_long_still_has_half_of_the_limit_when_the_cluster
     let mut machine = entered(LONG);
     assert_eq!(
         in_turn(&mut machine, "rrr", reply(5, 9_000), ATTENTIVE, 0),
-        Output::Wait(at(10_000))
+        wait(10_000)
     );
     machine.woken(at(10_000));
     for (later, gives_up) in [(0, false), (1000, false), (1498, false), (1499, true)] {
         let now = 10_000 + later;
-        assert!(matches!(
-            in_turn(&mut machine, "xxx", reply(5, 1), ATTENTIVE, now),
-            Output::Undo(_)
-        ));
+        assert_is_undo(in_turn(&mut machine, "xxx", reply(5, 1), ATTENTIVE, now));
         match machine.poll() {
             Output::Wait(_) => assert!(!gives_up, "{later}"),
             output => assert_eq!(

@@ -262,54 +262,22 @@ mod tests {
 
     #[test]
     fn as_many_nodes_may_lose_their_keys_as_are_less_than_a_quorum() {
-        for (letters, expected) in [
-            ("r", "if the node does not lose its keys within max_ttl"),
-            (
-                "v",
-                "if the node does not lose its keys within max_ttl, and is not restarted: it writes nothing to disk",
-            ),
-            (
-                "vvv",
-                "if at most 1 of 3 nodes loses its keys within max_ttl",
-            ),
-            (
-                "rr",
-                "if at most 1 of 2 nodes loses its keys within max_ttl",
-            ),
-            (
-                "rrr",
-                "if at most 1 of 3 nodes loses its keys within max_ttl",
-            ),
-            (
-                "rrrr",
-                "if at most 2 of 4 nodes lose their keys within max_ttl",
-            ),
-            (
-                "rrrrr",
-                "if at most 2 of 5 nodes lose their keys within max_ttl",
-            ),
-            (
-                "rre",
-                "if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
-            ),
-            (
-                "rrp",
-                "if at most 1 of 3 nodes loses its keys within max_ttl",
-            ),
-            (
-                "rrw",
-                "if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock, which INFO does not \
+        for row in [
+            "r: if the node does not lose its keys within max_ttl",
+            "v: if the node does not lose its keys within max_ttl, and is not restarted: it writes nothing to disk",
+            "vvv: if at most 1 of 3 nodes loses its keys within max_ttl",
+            "rr: if at most 1 of 2 nodes loses its keys within max_ttl",
+            "rrr: if at most 1 of 3 nodes loses its keys within max_ttl",
+            "rrrr: if at most 2 of 4 nodes lose their keys within max_ttl",
+            "rrrrr: if at most 2 of 5 nodes lose their keys within max_ttl",
+            "rre: if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
+            "rrp: if at most 1 of 3 nodes loses its keys within max_ttl",
+            "rrw: if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock, which INFO does not \
                  show, and all nodes are different servers",
-            ),
-            (
-                "w",
-                "if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
-            ),
-            (
-                "r?r",
-                "if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
-            ),
+            "w: if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
+            "r?r: if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
         ] {
+            let (letters, expected) = row.split_once(": ").unwrap();
             assert_eq!(
                 guarantee(RestartPolicy::Observed, letters),
                 expected,
@@ -320,37 +288,20 @@ mod tests {
 
     #[test]
     fn nodes_that_count_whatever_they_have_lost_must_lose_nothing() {
-        for (letters, expected) in [
-            ("d", "if a keeps its keys, as declared"),
-            ("ddd", "if a, b, c keep their keys, as declared"),
-            (
-                "dfd",
-                "if a, b (appendfsync everysec), c keep their keys, as declared",
-            ),
-            (
-                "P",
-                "if a keeps its keys, as declared, and a is not replaced by a replica that lacks a lock",
-            ),
-            ("drd", "if a, c keep their keys, as declared"),
-            (
-                "rdr",
-                "if at most 1 of the 2 other nodes loses its keys within max_ttl, and b keeps its keys, as declared",
-            ),
-            (
-                "rru",
-                "if none of the 2 other nodes loses its keys within max_ttl, and c loses none, of which it would tell \
+        for row in [
+            "d: if a keeps its keys, as declared",
+            "ddd: if a, b, c keep their keys, as declared",
+            "dfd: if a, b (appendfsync everysec), c keep their keys, as declared",
+            "P: if a keeps its keys, as declared, and a is not replaced by a replica that lacks a lock",
+            "drd: if a, c keep their keys, as declared",
+            "rdr: if at most 1 of the 2 other nodes loses its keys within max_ttl, and b keeps its keys, as declared",
+            "rru: if none of the 2 other nodes loses its keys within max_ttl, and c loses none, of which it would tell \
                  nothing",
-            ),
-            (
-                "rrrru",
-                "if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it would \
+            "rrrru: if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it would \
                  tell nothing",
-            ),
-            (
-                "uuu",
-                "if a, b, c lose none, of which they would tell nothing",
-            ),
+            "uuu: if a, b, c lose none, of which they would tell nothing",
         ] {
+            let (letters, expected) = row.split_once(": ").unwrap();
             assert_eq!(
                 guarantee(RestartPolicy::Observed, letters),
                 expected,
