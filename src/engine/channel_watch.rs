@@ -143,9 +143,6 @@ impl Drop for WatchRegistration {
 
 #[cfg(test)]
 mod tests {
-    // There are no threads of the system in the simulator.
-    #![cfg(not(feature = "simulated"))]
-
     use super::*;
     use crate::engine::played::{interrupt, soon};
     use crossbeam_channel::unbounded;
@@ -157,6 +154,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "simulated"))]
     fn a_message_or_the_end_of_a_channel_sets_the_interrupt_once_for_each_time_it_is_armed() {
         let watch = Arc::new(ChannelWatch::default());
         let (sender, channel) = unbounded();
@@ -179,6 +177,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "simulated"))]
     fn each_wait_is_interrupted_by_its_own_channel_and_the_thread_ends_with_the_last() {
         let watch = Arc::new(ChannelWatch::default());
         for _ in 0..2 {

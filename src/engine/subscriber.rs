@@ -234,13 +234,11 @@ fn broken(error: &io::Error) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    // There are no sockets in the simulator.
-    #![cfg(not(feature = "simulated"))]
-
     use super::*;
     use crate::engine::played::{PlayedServer, closed};
 
     #[test]
+    #[cfg(not(feature = "simulated"))]
     fn a_connection_that_is_not_made_in_time_is_given_up() {
         let server = PlayedServer::new();
         let node = closed(&server.url(), LIMIT);

@@ -273,7 +273,7 @@ mod tests {
             "rre: if at most 1 of 3 nodes loses its keys within max_ttl, and c (volatile-lru) evicts no lock",
             "rrp: if at most 1 of 3 nodes loses its keys within max_ttl",
             "rrw: if at most 1 of 3 nodes loses its keys within max_ttl, and c evicts no lock, which INFO does not \
-                 show, and all nodes are different servers",
+             show, and all nodes are different servers",
             "w: if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
             "r?r: if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
         ] {
@@ -295,10 +295,10 @@ mod tests {
             "P: if a keeps its keys, as declared, and a is not replaced by a replica that lacks a lock",
             "drd: if a, c keep their keys, as declared",
             "rdr: if at most 1 of the 2 other nodes loses its keys within max_ttl, and b keeps its keys, as declared",
-            "rru: if none of the 2 other nodes loses its keys within max_ttl, and c loses none, of which it would tell \
-                 nothing",
-            "rrrru: if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it would \
-                 tell nothing",
+            "rru: if none of the 2 other nodes loses its keys within max_ttl, and c loses none, of which it would \
+             tell nothing",
+            "rrrru: if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it \
+             would tell nothing",
             "uuu: if a, b, c lose none, of which they would tell nothing",
         ] {
             let (letters, expected) = row.split_once(": ").unwrap();
