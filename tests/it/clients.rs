@@ -9,7 +9,7 @@ use quorumlock::kind::Kind;
 use quorumlock::{
     Builder, Cause, Error, ErrorKind, Mutex, MutexGuard, Phase, Redlock, ReleaseOutcome, Result,
 };
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Guarded};
@@ -131,6 +131,12 @@ impl<T: Clone + Send + 'static> Seen<T> {
 /// The lock of a resource, with a time to live that outlives the test.
 pub(crate) fn long_lock(client: &Redlock, resource: &str) -> Mutex {
     client.mutex(resource).ttl(LONG_TTL)
+}
+
+/// The text of this value contains that.
+#[track_caller]
+pub(crate) fn shows(value: &impl Display, text: &str) {
+    assert!(value.to_string().contains(text), "{value}");
 }
 
 /// One attempt that must win.

@@ -10,7 +10,7 @@ mod storms;
 
 use crate::clients::{
     SOON, Seen, builder, calls, client, client_at, client_with, deployment, failure, long_lock,
-    take,
+    shows, take,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues::{Stranger, count, entries, forge, has_channels, no_entry_stays};
@@ -382,10 +382,7 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
         ];
         for error in errors.map(Result::unwrap_err) {
             assert_eq!(error.kind(), ErrorKind::Config, "{error}");
-            assert!(
-                error.to_string().contains("release_notifications(false)"),
-                "{error}"
-            );
+            shows(&error, "release_notifications(false)");
         }
     }
     assert!(take(&long_lock(&silent, "k")).unlock().is_ok());

@@ -3,7 +3,8 @@
 
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, can_take, causes, client, client_of, client_with, failure,
-    gone_for_good, long_lock, ok, promptly, promptly_from, short_timeout_client_of, take, unlock,
+    gone_for_good, long_lock, ok, promptly, promptly_from, short_timeout_client_of, shows, take,
+    unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::capable::has_users;
@@ -28,7 +29,7 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
             (error.kind(), causes(&error)),
             (ErrorKind::Unavailable, expected.to_vec())
         );
-        assert!(error.to_string().contains(&expected[0].0), "{error}");
+        shows(&error, &expected[0].0);
         keeps_secrets(&[&error, &mutex]);
         mutex
     };

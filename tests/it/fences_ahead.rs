@@ -2,7 +2,8 @@
 //! number of the others.
 
 use crate::clients::{
-    SOON, causes, client, client_at, client_of, failure, long_lock, micros, ok, take, unlock, value,
+    SOON, causes, client, client_at, client_of, failure, long_lock, micros, ok, shows, take,
+    unlock, value,
 };
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
@@ -73,12 +74,7 @@ fn a_majority_of_absurd_fences_is_an_error_that_says_what_to_check() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let ahead = |server: &Server| (server.address(), Phase::Reply, Cause::FenceAhead);
     assert_eq!(causes(&error), [ahead(&servers[0]), ahead(&servers[1])]);
-    assert!(
-        error
-            .to_string()
-            .contains("check the clocks of this machine and the node"),
-        "{error}"
-    );
+    shows(&error, "check the clocks of this machine and the node");
     assert_eq!(value(&servers[0], KEY).as_deref(), Some(ABSURD));
     assert!(
         eventually(SOON, || value(&servers[2], KEY)

@@ -1,8 +1,8 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::clients::{
-    SLACK, SOON, builder, client, deployment, everywhere, gone_for_good, long_lock, pause,
-    promptly_from, resume, take, unlock, value,
+    SLACK, SOON, builder, can_take, client, deployment, everywhere, gone_for_good, long_lock,
+    pause, promptly_from, resume, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -79,10 +79,7 @@ fn a_dropped_guard_is_released_without_waiting() {
     let (servers, client) = deployment(3);
     let hold_and_hang = || {
         resume(&servers);
-        assert!(eventually(SOON, || client
-            .mutex("before")
-            .try_lock()
-            .is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || can_take(&client.mutex("before"))));
         let guard = long_lock(&client, "k").lock().unwrap();
         everywhere(&servers, "k");
         pause(&servers);

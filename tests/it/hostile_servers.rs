@@ -2,8 +2,8 @@
 //! their answers, never waits longer for them, and never repeats what they sent.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly, take,
-    unlock,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly, shows,
+    take, unlock,
 };
 use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
@@ -50,7 +50,7 @@ fn a_node_that_speaks_resp3() {
         [Phase::Handshake, Phase::Reply].contains(&phase) && cause == Cause::Protocol,
         "{error}"
     );
-    assert!(error.to_string().contains("not a RESP2 reply"), "{error}");
+    shows(&error, "not a RESP2 reply");
     among_three(&fake.url());
 }
 
@@ -96,7 +96,7 @@ fn a_line_that_never_ends_takes_neither_time_nor_memory() {
                     Cause::Protocol
                 )]
             );
-            assert!(error.to_string().contains("line too long"), "{error}");
+            shows(&error, "line too long");
             thread::sleep(Duration::from_millis(20));
         }
         assert!(fake.connections() > 2, "it was asked again");

@@ -3,7 +3,7 @@
 
 use crate::clients::{
     LONG_TTL, SOON, builder, client, client_with, everywhere, gone_for_good, long_lock, promptly,
-    take, unlock, value,
+    shows, take, unlock, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -50,7 +50,7 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
                 mutex.lock_timeout(SOON).unwrap_err(),
             ] {
                 assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
-                assert!(error.to_string().contains(words), "{error}");
+                shows(&error, words);
             }
         });
     }

@@ -5,7 +5,7 @@
 //! made, while it waits, after it has given up.
 
 use crate::clients::{
-    NODE_TIMEOUT, SOON, client, failure, long_lock, short_timeout_client_of, take, unlock,
+    NODE_TIMEOUT, SOON, can_take, client, failure, long_lock, short_timeout_client_of, take, unlock,
 };
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
@@ -117,15 +117,11 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let other = client([&server]);
     let warm = long_lock(&late, "warm");
     // A handshake by TLS may take longer than the node timeout.
-    assert!(eventually(SOON, || warm
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&warm)));
     let connections = proxy.connections();
     for pause in [0, 5, 11, 25, 60] {
         // Its own answer makes the node trusted again after the round before.
-        assert!(eventually(SOON, || warm
-            .try_lock()
-            .is_ok_and(|guard| guard.is_some())));
+        assert!(eventually(SOON, || can_take(&warm)));
         let held = take(&long_lock(&other, "b"));
         server.pause().unwrap();
         assert_eq!(

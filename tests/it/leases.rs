@@ -2,7 +2,8 @@
 //! made up.
 
 use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_with, deployment, long_lock, take, unlock, value,
+    LONG_TTL, SOON, builder, calls, client, client_with, deployment, long_lock, shows, take,
+    unlock, value,
 };
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
@@ -50,7 +51,7 @@ fn a_lease_of_something_else_is_refused() {
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
-        assert!(error.to_string().contains(words), "{error}");
+        shows(&error, words);
     };
     let sent = || {
         servers

@@ -15,8 +15,8 @@ mod under_faults;
 mod waiting;
 
 use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, deployment, fails, gone_for_good, unlock,
-    value, wait_for,
+    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, deployment, fails, gone_for_good, shows,
+    unlock, value, wait_for,
 };
 use crate::support::process::eventually;
 use crate::support::queues;
@@ -207,7 +207,7 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     let (_servers, client) = deployment(1);
     let error = client.mutex(KEY).try_lock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert!(error.to_string().contains("read-write"), "{error}");
+    shows(&error, "read-write");
     assert_eq!(
         (long(&client).read.name(), long(&client).write.name()),
         ("k", "k")

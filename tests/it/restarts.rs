@@ -8,7 +8,8 @@ mod node_status;
 mod replicas;
 
 use crate::clients::{
-    SOON, ask, builder, calls, can_take, causes, client_at, failure, gone_for_good, take, unlock,
+    SOON, ask, builder, calls, can_take, causes, client_at, failure, gone_for_good, shows, take,
+    unlock,
 };
 use crate::support::capable::has_slow_loading;
 use crate::support::process::eventually;
@@ -65,7 +66,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
         "max_ttl (4 s)",
         "durable",
     ] {
-        assert!(error.to_string().contains(word), "{error}");
+        shows(&error, word);
     }
     // It was asked, not only for its note, and its key was released again.
     assert!(calls(&server[0], "set") > 1);

@@ -7,7 +7,7 @@ mod passing;
 
 use crate::clients::{
     LONG_TTL, SOON, Seen, builder, calls, client, client_with, deployment, fails, gone_for_good,
-    lateness, left, long_lock, unlock, value,
+    lateness, left, long_lock, shows, unlock, value,
 };
 use crate::support::process::{alone, eventually};
 use crate::support::queues;
@@ -86,10 +86,7 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
     for permits in [0, 257, usize::MAX] {
         let error = client.semaphore(NAME, permits).try_lock().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(
-            error.to_string().contains("it must have 1 to 256"),
-            "{error}"
-        );
+        shows(&error, "it must have 1 to 256");
     }
     fails(client.semaphore("", 1).lock(), ErrorKind::Config);
     fails(

@@ -2,7 +2,8 @@
 //! that only looks waits.
 
 use crate::clients::{
-    SOON, builder, calling, client, client_with, gone_for_good, long_lock, pause, resume, take,
+    SOON, builder, calling, client, client_with, gone_for_good, long_lock, pause, resume, shows,
+    take,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -73,12 +74,7 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
     for (count, call) in (1..).zip(calls) {
         let error = call(&mutex).expect_err("the lease has ended");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(
-            error
-                .to_string()
-                .contains("its lease ended before the call returned"),
-            "{error}"
-        );
+        shows(&error, "its lease ended before the call returned");
         // The call has one end in the events, and the loss of the lock is another.
         let losses = || slow.lost.load(Ordering::Relaxed);
         assert!(eventually(SOON, || losses() == count));

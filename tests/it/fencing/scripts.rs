@@ -3,8 +3,8 @@
 
 use super::{KEY, micros, servers, set};
 use crate::clients::{
-    LONG_TTL, SOON, ask, calls, causes, client, client_at, client_of, failure, long_lock, take,
-    unlock, user, value,
+    LONG_TTL, SOON, ask, calls, causes, client, client_at, client_of, failure, long_lock, shows,
+    take, unlock, user, value,
 };
 use crate::read_write::long;
 use crate::support::capable::with_users;
@@ -93,7 +93,7 @@ fn nodes_without_scripts_say_so() {
                 causes(&error),
                 [(server.address(), Phase::Reply, Cause::NoScripts)]
             );
-            assert!(error.to_string().contains("runs no scripts"), "{error}");
+            shows(&error, "runs no scripts");
         }
         assert!(
             long_lock(&client([&server]), "k")

@@ -1,7 +1,7 @@
 //! A writer becomes a reader, also while nodes hang.
 
 use super::{can_write, entries, long, read, write};
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, resume, unlock};
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, can_take, client, client_with, resume, unlock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crate::support::sides::Sides;
@@ -60,10 +60,7 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
             .all(|server| entries(server) == ('r', 1))),
         "they run it now"
     );
-    assert!(eventually(SOON, || other
-        .read
-        .try_lock()
-        .is_ok_and(|guard| guard.is_some())));
+    assert!(eventually(SOON, || can_take(&other.read)));
     drop(guard);
     // A lock that has ended is none.
     let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(500));

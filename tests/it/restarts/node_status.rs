@@ -2,7 +2,7 @@
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
 use crate::clients::{
-    SOON, ask, builder, calling, client_with, fails, failure, pause, resume, take,
+    SOON, ask, builder, calling, can_take, client_with, fails, failure, pause, resume, shows, take,
 };
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
@@ -63,11 +63,7 @@ fn a_quarantine_is_reported_when_it_begins_and_ends() {
     failure(&longest(&client));
     server[0].restart().unwrap();
     let begun = Instant::now();
-    let is_back = || {
-        longest(&client)
-            .try_lock()
-            .is_ok_and(|guard| guard.is_some())
-    };
+    let is_back = || can_take(&longest(&client));
     assert!(eventually(SOON, is_back), "{:?}", client.nodes());
     assert!(begun.elapsed() >= MAX_TTL);
     assert_eq!(
@@ -109,10 +105,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
             (status.state(), status.eviction()),
             (NodeState::Voting, Some("allkeys-lru"))
         );
-        assert!(
-            status.to_string().contains("may evict locks (allkeys-lru)"),
-            "{status}"
-        );
+        shows(&status, "may evict locks (allkeys-lru)");
         ask(
             &server[0],
             &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
@@ -159,11 +152,9 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
             (status.state(), status.is_durable()),
             (NodeState::Voting, false)
         );
-        assert!(
-            status
-                .to_string()
-                .contains("declared durable but appends nothing to disk (aof_enabled:0)"),
-            "{status}"
+        shows(
+            &status,
+            "declared durable but appends nothing to disk (aof_enabled:0)",
         );
         ask(
             &server[0],
@@ -215,10 +206,7 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
         counted >= wait && status.note() == (NodeNote::Founder { age: counted }),
         "{status:?}"
     );
-    assert!(
-        status.to_string().contains(", votes counted for "),
-        "{status}"
-    );
+    shows(&status, ", votes counted for ");
     server[0].kill();
     failure(&client.mutex(KEY));
     let status = client.nodes().unwrap().remove(0);

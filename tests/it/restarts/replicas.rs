@@ -3,7 +3,7 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
-use crate::clients::{SOON, ask, builder, causes, ok, take, value};
+use crate::clients::{SOON, ask, builder, can_take, causes, ok, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use crate::support::versions::shown;
@@ -120,13 +120,7 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         server.command(&["DEBUG", "RELOAD"]).unwrap();
         ask(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
         let before = count_connections(&server);
-        let is_taken = || {
-            client
-                .mutex("other")
-                .ttl(MAX_TTL)
-                .try_lock()
-                .is_ok_and(|guard| guard.is_some())
-        };
+        let is_taken = || can_take(&client.mutex("other").ttl(MAX_TTL));
         assert!(
             eventually(SOON, is_taken) && count_connections(&server) > before + 1,
             "it did not connect again"
@@ -165,13 +159,7 @@ fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_wi
         assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap()
             == Answer::Text("OK".into())));
         server.restart().unwrap();
-        let is_taken = || {
-            client
-                .mutex(KEY)
-                .ttl(MAX_TTL)
-                .try_lock()
-                .is_ok_and(|guard| guard.is_some())
-        };
+        let is_taken = || can_take(&client.mutex(KEY).ttl(MAX_TTL));
         assert!(eventually(SOON, is_taken), "{}", shown(&server));
         assert_eq!(
             client.nodes().unwrap()[0].state(),

@@ -2,7 +2,7 @@
 
 use super::{set, take};
 use crate::clients::{
-    SOON, Seen, calls, client_with, deployment, fails, gone_for_good, long_lock, unlock,
+    SOON, Seen, calls, client_with, deployment, fails, gone_for_good, long_lock, shows, unlock,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -146,9 +146,6 @@ fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
         .for_each(|server| _ = server.command(&["SET", "b", "for ever"]).unwrap());
     let error = set(&client, &["a", "b"]).lock_timeout(SOON).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        error.to_string().contains("its key \"b\" has no expiry"),
-        "{error}"
-    );
+    shows(&error, "its key \"b\" has no expiry");
     gone_for_good(&servers, "a");
 }
