@@ -69,12 +69,23 @@ fn lose(
     call.lost(nodes(granted), &round, Timestamp::NEVER, at(now))
 }
 
+/// The same where no node granted, and the first ones replied that they have the call at this
+/// ticket, behind so many others, on a lock with this holder.
+fn refused<const N: usize>(
+    call: &mut QueuedCall,
+    now: u64,
+    replies: [(u64, u32, u8); N],
+) -> Aftermath {
+    let reply = |(ticket, rank, holder)| reply(ticket, rank, holder);
+    let replies: Vec<_> = replies.map(reply).into_iter().enumerate().collect();
+    lose(call, now, &[], &replies)
+}
+
 /// A call with ticket 5 that was refused then, with so many in front, by two nodes whose lock has a
 /// holder.
 fn waiting(now: u64, rank: u32) -> QueuedCall {
     let mut call = call();
-    let replied = reply(5, rank, 1);
-    lose(&mut call, now, &[], &[(0, replied), (1, replied)]);
+    refused(&mut call, now, [(5, rank, 1); 2]);
     call
 }
 
@@ -98,28 +109,10 @@ fn the_ticket_is_the_greatest_reply_of_the_first_quorum_for_good() {
         (Some(entry(1)), TicketRequest::Proposed(CLOCK))
     );
     assert!(!asked.stores_only && asked.challenged.is_none());
-    lose(
-        &mut call,
-        0,
-        &[],
-        &[
-            (0, reply(5, 1, 1)),
-            (1, reply(9, 1, 1)),
-            (2, reply(7, 1, 1)),
-        ],
-    );
+    refused(&mut call, 0, [(5, 1, 1), (9, 1, 1), (7, 1, 1)]);
     assert_eq!(call.ticket, Some(9));
     assert_eq!(call.request(CLOCK, at(0)).ticket, TicketRequest::Fixed(9));
-    lose(
-        &mut call,
-        10,
-        &[],
-        &[
-            (0, reply(20, 1, 1)),
-            (1, reply(30, 1, 1)),
-            (2, reply(4, 1, 1)),
-        ],
-    );
+    refused(&mut call, 10, [(20, 1, 1), (30, 1, 1), (4, 1, 1)]);
     assert_eq!(call.ticket, Some(9));
 }
 
@@ -133,10 +126,7 @@ fn a_node_that_granted_counts_among_the_quorum() {
 #[test]
 fn with_fewer_replies_than_a_quorum_a_call_leaves_and_begins_again() {
     let mut call = call();
-    assert_eq!(
-        lose(&mut call, 0, &[], &[(0, reply(5, 0, 1))]),
-        Aftermath::BeginsAgain
-    );
+    assert_eq!(refused(&mut call, 0, [(5, 0, 1)]), Aftermath::BeginsAgain);
     assert_eq!((call.ticket, call.due()), (None, at(10)));
     assert_eq!(Aftermath::BeginsAgain.store(), NodeSet::EMPTY);
     assert_eq!(
@@ -144,12 +134,7 @@ fn with_fewer_replies_than_a_quorum_a_call_leaves_and_begins_again() {
         TicketRequest::Proposed(CLOCK)
     );
     // The next round may bring it.
-    lose(
-        &mut call,
-        20,
-        &[],
-        &[(0, reply(5, 0, 1)), (1, reply(8, 0, 1))],
-    );
+    refused(&mut call, 20, [(5, 0, 1), (8, 0, 1)]);
     assert_eq!(call.ticket, Some(8));
 }
 
@@ -167,7 +152,7 @@ fn a_quorum_that_granted_in_vain_brings_no_ticket_and_is_asked_again_soon() {
 #[test]
 fn a_call_with_a_ticket_keeps_it_where_too_few_reply_and_asks_again_soon() {
     let mut call = waiting(0, 1);
-    let aftermath = lose(&mut call, 100, &[], &[(0, reply(5, 1, 1))]);
+    let aftermath = refused(&mut call, 100, [(5, 1, 1)]);
     assert_eq!(
         (aftermath, call.leaves()),
         (Aftermath::StepsAside, nodes(&[0])),
@@ -306,12 +291,7 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
         assert_eq!(round.exact(), exact, "{tickets:?}");
     }
     let mut call = call();
-    let aftermath = lose(
-        &mut call,
-        0,
-        &[],
-        &[(0, reply(CLOCK, 1, 1)), (1, reply(u64::MAX, 1, 1))],
-    );
+    let aftermath = refused(&mut call, 0, [(CLOCK, 1, 1), (u64::MAX, 1, 1)]);
     assert_eq!((call.ticket, aftermath.store()), (Some(CLOCK), nodes(&[1])));
 }
 
@@ -319,25 +299,10 @@ fn a_ticket_that_neither_the_clock_nor_another_node_explains_is_not_believed() {
 fn rounds_are_counted_by_why_they_began() {
     let mut call = waiting(0, 1);
     turn(&mut call, 0, 100);
-    lose(
-        &mut call,
-        102,
-        &[],
-        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
-    );
+    refused(&mut call, 102, [(5, 1, 1), (5, 1, 1)]);
     call.on_message(NodeId::new(0), Message::Next, at(110));
-    lose(
-        &mut call,
-        140,
-        &[],
-        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
-    );
-    lose(
-        &mut call,
-        1141,
-        &[],
-        &[(0, reply(5, 1, 1)), (1, reply(5, 1, 1))],
-    );
+    refused(&mut call, 140, [(5, 1, 1), (5, 1, 1)]);
+    refused(&mut call, 1141, [(5, 1, 1), (5, 1, 1)]);
     assert_eq!(
         call.because(),
         AskedBecause {

@@ -20,12 +20,7 @@ fn the_next_one_asks_in_thirty_milliseconds_unless_it_is_told() {
 fn one_entry_in_front_of_a_free_lock_makes_it_the_next_one() {
     for (rank, holder, is_next) in [(1, 0, true), (1, 1, false), (2, 0, false), (0, 0, false)] {
         let mut call = call();
-        lose(
-            &mut call,
-            100,
-            &[],
-            &[(0, reply(5, rank, holder)), (1, reply(5, 3, 1))],
-        );
+        refused(&mut call, 100, [(5, rank, holder), (5, 3, 1)]);
         assert_eq!(call.due() == at(130), is_next, "{rank} {holder}");
     }
 }
@@ -37,19 +32,9 @@ fn without_a_message_it_asks_once_in_the_place_lease_and_its_rank() {
     }
     // What counts is the node with the fewest in front.
     let mut call = call();
-    lose(
-        &mut call,
-        100,
-        &[],
-        &[(0, reply(5, 7, 1)), (1, reply(5, 4, 1))],
-    );
+    refused(&mut call, 100, [(5, 7, 1), (5, 4, 1)]);
     assert_eq!((call.due(), call.first_rank()), (at(1104), Some(4)));
-    lose(
-        &mut call,
-        200,
-        &[],
-        &[(0, reply(5, 2, 1)), (1, reply(5, 2, 1))],
-    );
+    refused(&mut call, 200, [(5, 2, 1), (5, 2, 1)]);
     assert_eq!(
         (call.due(), call.first_rank()),
         (at(1202), Some(4)),

@@ -9,12 +9,7 @@ fn challenges(holders: &[u8]) -> Vec<bool> {
     let asked = times.zip(holders).map(|(now, &holder)| {
         let challenged = call.request(CLOCK, at(now)).challenged;
         assert!(challenged.is_none_or(|head| head == entry(9).member()));
-        lose(
-            &mut call,
-            now,
-            &[],
-            &[(0, reply(5, 1, holder)), (1, reply(5, 1, holder))],
-        );
+        refused(&mut call, now, [(5, 1, holder), (5, 1, holder)]);
         challenged.is_some()
     });
     asked.collect()
@@ -143,12 +138,7 @@ fn after_a_challenge_it_asks_again_in_ten_milliseconds() {
     let free = reply(5, 2, 0);
     lose(&mut call, 0, &[], &[(0, free), (1, free)]);
     assert_eq!(call.due(), at(1002));
-    lose(
-        &mut call,
-        1002,
-        &[],
-        &[(0, reply(5, 0, 0)), (1, reply(5, 0, 0))],
-    );
+    refused(&mut call, 1002, [(5, 0, 0), (5, 0, 0)]);
     assert_eq!(call.due(), at(1012));
     assert_eq!(
         call.because(),
@@ -158,11 +148,6 @@ fn after_a_challenge_it_asks_again_in_ten_milliseconds() {
             challenges: 1
         }
     );
-    lose(
-        &mut call,
-        1012,
-        &[],
-        &[(0, reply(5, 0, 1)), (1, reply(5, 0, 1))],
-    );
+    refused(&mut call, 1012, [(5, 0, 1), (5, 0, 1)]);
     assert_eq!(call.due(), at(2012), "the next round is no challenge");
 }

@@ -31,12 +31,7 @@ fn a_lock_that_changes_hands_without_a_message_is_noticed() {
     let changes = |rank, begin: fn(&mut QueuedCall), holder, then: fn(&mut QueuedCall)| {
         let mut call = waiting(0, rank);
         begin(&mut call);
-        lose(
-            &mut call,
-            1001,
-            &[],
-            &[(0, reply(5, rank, holder)), (1, reply(5, rank, holder))],
-        );
+        refused(&mut call, 1001, [(5, rank, holder), (5, rank, holder)]);
         let due = call.due();
         then(&mut call);
         call.ask(due);
