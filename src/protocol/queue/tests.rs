@@ -64,6 +64,12 @@ fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolE
     reply::meaning(Form::Text, Asked::of(&operation(verb, kind)), bytes)
 }
 
+/// What a take is replied that waits with this ticket.
+fn taken(kind: Kind, text: &[u8]) -> Result<Answer, ProtocolError> {
+    let verb = took(take(TicketRequest::Fixed(6)));
+    meaning(verb, kind, Reply::Bulk(Some(text)))
+}
+
 fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
     Ok(Answer::fault(cause))
 }
@@ -71,9 +77,8 @@ fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
 #[test]
 fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
     let granted = Ok(Answer::Vote(Vote::Granted));
-    let number = Ok(Answer::Fence(FencingToken::saturating(
-        1_700_000_000_000_000,
-    )));
+    let number = FencingToken::saturating(1_700_000_000_000_000);
+    let number = Ok(Answer::Fence(number));
     let [foreign, ahead] = [Cause::UnexpectedValue, Cause::FenceAhead].map(failed);
     for kind in KINDS {
         let take = took(take(TicketRequest::Fixed(6)));
@@ -134,9 +139,8 @@ fn a_user_without_a_right_learns_which_commands_an_operation_needs() {
 
 #[test]
 fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
-    let number = Ok(Answer::Fence(FencingToken::saturating(
-        1_700_000_000_000_000,
-    )));
+    let number = FencingToken::saturating(1_700_000_000_000_000);
+    let number = Ok(Answer::Fence(number));
     let ahead = failed(Cause::FenceAhead);
     let floor = 1_700_000_000_000_000 - LEAD_LIMIT;
     let kinds: [fn(FencingToken) -> Kind; 2] = [Kind::Fenced, |least| Kind::Write(Some(least))];
@@ -159,11 +163,7 @@ fn a_number_that_is_far_ahead_of_what_was_asked_for_is_no_vote() {
 
 #[test]
 fn a_call_that_is_queued_learns_all_seven_fields() {
-    let queued = |text: &str, kind| match meaning(
-        took(take(TicketRequest::Fixed(6))),
-        kind,
-        Reply::Bulk(Some(text.as_bytes())),
-    ) {
+    let queued = |text: &str, kind| match taken(kind, text.as_bytes()) {
         Ok(Answer::Queued(reply)) => *reply,
         other => panic!("{other:?} to {text}"),
     };
@@ -264,22 +264,11 @@ fn a_damaged_reply_is_a_fault_of_the_lock_and_not_of_the_connection() {
             "y 5 0",
             " ",
         ] {
-            let reply = meaning(
-                took(take(TicketRequest::Fixed(6))),
-                kind,
-                Reply::Bulk(Some(text.as_bytes())),
-            );
-            assert_eq!(
-                reply,
-                failed(Cause::UnexpectedValue),
-                "{text:?} to {kind:?}"
-            );
+            let reply = taken(kind, text.as_bytes());
+            let unexpected = failed(Cause::UnexpectedValue);
+            assert_eq!(reply, unexpected, "{text:?} to {kind:?}");
         }
-        let bytes = meaning(
-            took(take(TicketRequest::Fixed(6))),
-            kind,
-            Reply::Bulk(Some(b"y \xff 0 0 - - ")),
-        );
+        let bytes = taken(kind, b"y \xff 0 0 - - ");
         assert_eq!(bytes, failed(Cause::UnexpectedValue));
     }
 }
