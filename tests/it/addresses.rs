@@ -2,7 +2,7 @@
 //! leads nowhere.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, cut, failure, long_lock, promptly,
     short_timeout_client_of, take, unlock, value,
 };
 use crate::support::preload;
@@ -121,10 +121,6 @@ fn a_name_is_looked_up_again_for_each_connection() {
             let is_here = value(server, "k").is_some();
             drop(guard);
             is_here
-        };
-        let cut = |server: &Server| {
-            let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
-            server.command(&kill).unwrap();
         };
         assert!(eventually(SOON, || is_on(&old)));
         leads_to("127.0.0.2");

@@ -200,6 +200,15 @@ pub(crate) fn ask(server: &Server, words: &[&str]) {
     server.command(words).unwrap();
 }
 
+/// Lets the server close the connections of all clients, but for those that are subscribed.
+#[track_caller]
+pub(crate) fn cut(server: &Server) {
+    ask(
+        server,
+        &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
+    );
+}
+
 /// Waits until each server has the key.
 #[track_caller]
 pub(crate) fn everywhere(servers: &[Server], key: &str) {

@@ -1,7 +1,7 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and
 //! change, and a metric. Locks work.
 
-use crate::clients::{Seen, ask, builder, take};
+use crate::clients::{Seen, ask, builder, cut, take};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use quorumlock::event::{Event, Mismatch};
@@ -78,10 +78,7 @@ fn use_for_long(client: &Redlock, servers: &[Server]) {
         thread::sleep(LOOK);
         if round == 1 {
             for server in servers {
-                ask(
-                    server,
-                    &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
-                );
+                cut(server);
             }
         }
     }

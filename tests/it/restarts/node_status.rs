@@ -2,7 +2,7 @@
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
 use crate::clients::{
-    SOON, ask, builder, calling, can_take, client_with, fails, failure, pause, resume, shows, take,
+    SOON, builder, calling, can_take, client_with, cut, fails, failure, pause, resume, shows, take,
 };
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
@@ -106,10 +106,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
             (NodeState::Voting, Some("allkeys-lru"))
         );
         shows(&status, "may evict locks (allkeys-lru)");
-        ask(
-            &server[0],
-            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
-        );
+        cut(&server[0]);
         thread::sleep(Duration::from_millis(20));
     }
     // Without a limit, or without a policy, nothing is evicted.
@@ -156,10 +153,7 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
             &status,
             "declared durable but appends nothing to disk (aof_enabled:0)",
         );
-        ask(
-            &server[0],
-            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
-        );
+        cut(&server[0]);
         thread::sleep(Duration::from_millis(20));
     }
     // One that appends, and one that nothing is declared of.

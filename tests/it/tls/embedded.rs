@@ -1,6 +1,6 @@
 //! The embedded node by TLS: locks, faults and death as without, and trusted by its own root only.
 
-use crate::clients::{SOON, unlock};
+use crate::clients::{SOON, unlock, wait_for};
 use crate::support::process::eventually;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Builder, Cause, NodeState, Redlock, RestartPolicy, Tls, TlsError};
@@ -95,21 +95,11 @@ fn a_node_hangs_and_dies_and_comes_back() {
     nodes[0].hang();
     assert_eq!(cause(), Cause::TimedOut);
     nodes[0].resume();
-    let _ = mutex
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("it goes on")
-        .unlock()
-        .unwrap();
+    let _ = wait_for(&mutex).unlock().unwrap();
     nodes[0].kill();
     assert!(eventually(SOON, || cause() == Cause::Refused));
     nodes[0].revive().unwrap();
-    let _ = mutex
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("it is back")
-        .unlock()
-        .unwrap();
+    let _ = wait_for(&mutex).unlock().unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
-use crate::clients::{ask, client_at};
+use crate::clients::{client_at, cut};
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use quorumlock::{Builder, ErrorKind, Redlock, Tls};
@@ -50,10 +50,7 @@ fn commands_and_subscriptions_share_sessions() {
             "subscribes meanwhile"
         );
         drop(held);
-        ask(
-            &server,
-            &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
-        );
+        cut(&server);
         let _ = mutex
             .lock_timeout(5 * SECOND)
             .unwrap()

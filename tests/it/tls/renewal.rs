@@ -1,7 +1,7 @@
 //! Certificates in files that change while a client uses them.
 
 use super::certificates::{Authority, Particulars};
-use crate::clients::ask;
+use crate::clients::cut;
 use crate::credentials::{for_load, rotation, under_load};
 use crate::support::capable::has_tls;
 use crate::support::process::eventually;
@@ -64,10 +64,6 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     present(&foreign);
     thread::sleep(LOOKED);
     assert!(locks().unwrap());
-    let cut = |server: &Server| {
-        let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
-        server.command(&kill).unwrap();
-    };
     servers.iter().for_each(cut);
     let refused = locks().unwrap_err();
     let is_alert = |cause| matches!(cause, Cause::Tls(_));
@@ -153,8 +149,7 @@ fn client_certificates_end_while_locks_are_held_and_taken() {
             }
             // One server after the other, each twice in a life.
             if begin.elapsed() >= life * cuts / 10 {
-                let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
-                ask(&servers[cuts as usize % servers.len()], &kill);
+                cut(&servers[cuts as usize % servers.len()]);
                 cuts += 1;
             }
             thread::sleep(Duration::from_millis(10));
