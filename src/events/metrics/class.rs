@@ -5,7 +5,7 @@
 //! `other`, so that names that a program makes up cannot fill the memory, nor the memory of a
 //! metrics server.
 
-use super::families::{COUNTERS, Family, HELD, WAIT, WAITING};
+use super::families::{NUMBERS, TIMES, for_each_series};
 use super::histogram::Histogram;
 use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{Outcome, Tally};
@@ -13,12 +13,14 @@ use crate::events::event::LossReason;
 use crate::events::release::ReleaseOutcome;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The families of [`COUNTERS`], by index.
+/// The families of [`NUMBERS`], by index.
 #[derive(Clone, Copy, Debug)]
-enum Counted {
+enum Number {
+    Waiting,
+    Held,
     Attempts,
     Asked,
     Lost,
@@ -37,67 +39,52 @@ pub(crate) enum ExtensionResult {
 /// A class of locks, and what is counted of it.
 pub(crate) struct Class {
     pub(super) name: Box<str>,
-    /// By series of [`WAIT`].
-    pub(super) waits: Box<[Histogram]>,
-    pub(super) holds: Histogram,
-    waiting: AtomicI64,
-    held: AtomicI64,
-    /// By family of [`COUNTERS`], and then by series of the family.
-    pub(super) counters: [Box<[AtomicU64]>; COUNTERS.len()],
+    /// By family of [`TIMES`], and then by series of the family.
+    pub(super) times: [Box<[Histogram]>; TIMES.len()],
+    /// By family of [`NUMBERS`], and then by series of the family. A gauge is less than zero for no
+    /// longer than two threads take to count.
+    pub(super) numbers: [Box<[AtomicU64]>; NUMBERS.len()],
 }
-
-/// Where a class has the number of a gauge.
-type Number = fn(&Class) -> &AtomicI64;
-
-/// The gauges of a class. One is negative for no longer than two threads take to count.
-pub(super) const GAUGES: [(Family, Number); 2] = [
-    (WAITING, |class| &class.waiting),
-    (HELD, |class| &class.held),
-];
 
 impl Class {
     fn new(name: &str) -> Class {
         Class {
             name: name.into(),
-            waits: WAIT.series().iter().map(|_| Histogram::default()).collect(),
-            holds: Histogram::default(),
-            waiting: AtomicI64::new(0),
-            held: AtomicI64::new(0),
-            counters: COUNTERS
-                .map(|family| family.series().iter().map(|_| AtomicU64::new(0)).collect()),
+            times: for_each_series(&TIMES, |_, _| Histogram::default()),
+            numbers: for_each_series(&NUMBERS, |_, _| AtomicU64::new(0)),
         }
     }
 
     /// Whether any call has ended, or waits, or holds.
     fn is_used(&self) -> bool {
-        let in_use = [&self.waiting, &self.held]
+        let is_in_use = [Number::Waiting, Number::Held]
             .iter()
-            .any(|gauge| gauge.load(Ordering::Relaxed) != 0);
-        in_use || self.waits.iter().any(|waits| waits.values().count() > 0)
+            .any(|&gauge| self.number(gauge, 0).load(Ordering::Relaxed) != 0);
+        is_in_use || self.times[0].iter().any(|waits| waits.values().count() > 0)
     }
 
     pub(crate) fn waits(&self) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.add(Number::Waiting, 0, 1);
     }
 
     /// A call has ended: 0 if it acquired the lock, or the number of the reason why it did not.
     pub(crate) fn call_ended(&self, end: usize, waited: Duration, has_waited: bool) {
-        self.waits[end].observe(waited);
+        self.times[0][end].observe(waited);
         if has_waited {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.subtract_one(Number::Waiting);
         }
     }
 
     /// An attempt acquired the lock.
     pub(crate) fn acquired(&self, because: AskedBecause) {
-        self.add(Counted::Attempts, 0, 1);
+        self.add(Number::Attempts, 0, 1);
         for (reason, times) in [because.told, because.unasked, because.challenges]
             .into_iter()
             .enumerate()
         {
             // Most calls have not waited.
             if times > 0 {
-                self.add(Counted::Asked, reason, times);
+                self.add(Number::Asked, reason, times);
             }
         }
         self.holds();
@@ -109,32 +96,32 @@ impl Class {
             Outcome::Won => 2,
             Outcome::Unavailable | Outcome::Pending => 3,
         };
-        self.add(Counted::Attempts, result, 1);
+        self.add(Number::Attempts, result, 1);
     }
 
     /// A guard is made.
     pub(crate) fn holds(&self) {
-        self.held.fetch_add(1, Ordering::Relaxed);
+        self.add(Number::Held, 0, 1);
     }
 
     /// A guard is gone. After this time, if it released its lock.
     pub(crate) fn lets_go(&self, held: Option<Duration>) {
-        self.held.fetch_sub(1, Ordering::Relaxed);
+        self.subtract_one(Number::Held);
         if let Some(held) = held {
-            self.holds.observe(held);
+            self.times[1][0].observe(held);
         }
     }
 
     pub(crate) fn extended(&self, result: ExtensionResult, is_automatic: bool) {
         self.add(
-            Counted::Extensions,
+            Number::Extensions,
             2 * result as usize + usize::from(is_automatic),
             1,
         );
     }
 
     pub(crate) fn lost(&self, reason: LossReason) {
-        self.add(Counted::Lost, reason as usize, 1);
+        self.add(Number::Lost, reason as usize, 1);
     }
 
     pub(crate) fn released(&self, outcome: Option<ReleaseOutcome>, is_dropped: bool) {
@@ -143,11 +130,20 @@ impl Class {
             Some(ReleaseOutcome::Expired) => 1,
             None => 2,
         };
-        self.add(Counted::Releases, 2 * outcome + usize::from(is_dropped), 1);
+        self.add(Number::Releases, 2 * outcome + usize::from(is_dropped), 1);
     }
 
-    fn add(&self, family: Counted, series: usize, times: u32) {
-        self.counters[family as usize][series].fetch_add(times.into(), Ordering::Relaxed);
+    fn add(&self, family: Number, series: usize, times: u32) {
+        self.number(family, series)
+            .fetch_add(times.into(), Ordering::Relaxed);
+    }
+
+    fn subtract_one(&self, gauge: Number) {
+        self.number(gauge, 0).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn number(&self, family: Number, series: usize) -> &AtomicU64 {
+        &self.numbers[family as usize][series]
     }
 }
 

@@ -177,10 +177,12 @@ impl Counters {
         };
         let series = self.0.recorded.update(self.class(self.class_of(name)));
         match event {
-            Event::Acquired { waited, .. } => series.waits[0].record(*waited),
-            Event::GaveUp { reason, waited, .. } => series.waits[*reason as usize].record(*waited),
+            Event::Acquired { waited, .. } => series.times[0][0].record(*waited),
+            Event::GaveUp { reason, waited, .. } => {
+                series.times[0][*reason as usize].record(*waited)
+            }
             Event::Released { held, .. } | Event::ReleaseFailed { held, .. } => {
-                series.holds.record(*held)
+                series.times[1][0].record(*held)
             }
             _ => {}
         }

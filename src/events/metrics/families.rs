@@ -1,6 +1,8 @@
 //! The families of series: names, types, meanings and labels, the same for the text and for the
 //! recorder.
 
+use Kind::{Counter, Gauge, Histogram};
+
 /// One family.
 pub(crate) struct Family {
     pub(crate) name: &'static str,
@@ -46,6 +48,17 @@ impl Family {
     }
 }
 
+/// Makes something for each series of each of these families.
+pub(crate) fn for_each_series<T, const N: usize>(
+    families: &[Family; N],
+    make: impl Fn(&Family, &Labels) -> T,
+) -> [Box<[T]>; N] {
+    families.each_ref().map(|family| {
+        let series = family.series();
+        series.iter().map(|labels| make(family, labels)).collect()
+    })
+}
+
 impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -54,18 +67,6 @@ impl Kind {
             Kind::Histogram => "histogram",
         }
     }
-}
-
-const fn counter(name: &'static str, help: &'static str) -> Family {
-    family(Kind::Counter, name, help)
-}
-
-const fn gauge(name: &'static str, help: &'static str) -> Family {
-    family(Kind::Gauge, name, help)
-}
-
-const fn histogram(name: &'static str, help: &'static str) -> Family {
-    family(Kind::Histogram, name, help)
 }
 
 const fn family(kind: Kind, name: &'static str, help: &'static str) -> Family {
@@ -91,74 +92,98 @@ pub(crate) const WAIT_OUTCOMES: &[&str] = &[
     "unavailable",
     "shut_down",
 ];
-pub(crate) const WAIT: Family = histogram(
-    "quorumlock_wait_seconds",
-    "Time from the beginning of a call for a lock to its end.",
-)
-.by(&[("outcome", WAIT_OUTCOMES)]);
-pub(crate) const HOLD: Family = histogram(
-    "quorumlock_hold_seconds",
-    "Time for which a lock was held, counted when it is released.",
-);
-pub(crate) const WAITING: Family = gauge("quorumlock_waiting", "Calls that wait for a lock now.");
-pub(crate) const HELD: Family = gauge("quorumlock_held", "Guards of locks that exist now.");
+/// The times of a class: of the calls for its locks, by the number of their end, and of its holds.
+pub(crate) const TIMES: [Family; 2] = [
+    family(
+        Histogram,
+        "quorumlock_wait_seconds",
+        "Time from the beginning of a call for a lock to its end.",
+    )
+    .by(&[("outcome", WAIT_OUTCOMES)]),
+    family(
+        Histogram,
+        "quorumlock_hold_seconds",
+        "Time for which a lock was held, counted when it is released.",
+    ),
+];
 
-/// The counters of a class, in the order of [`Counted`](super::class::Counted).
-pub(crate) const COUNTERS: [Family; 5] = [
-    counter(
+/// The numbers of a class, in the order of [`Number`](super::class::Number).
+pub(crate) const NUMBERS: [Family; 7] = [
+    family(
+        Gauge,
+        "quorumlock_waiting",
+        "Calls that wait for a lock now.",
+    ),
+    family(Gauge, "quorumlock_held", "Guards of locks that exist now."),
+    family(
+        Counter,
         "quorumlock_attempts_total",
         "Attempts to acquire a lock on the nodes.",
     )
     .by(&[("result", &["won", "held", "too_late", "unavailable"])]),
-    counter(
+    family(
+        Counter,
         "quorumlock_asked_total",
         "Rounds of calls that waited and acquired the lock: after a message of the nodes, \
          without one, or to challenge.",
     )
     .by(&[("because", &["told", "unasked", "challenge"])]),
-    counter(
+    family(
+        Counter,
         "quorumlock_lost_total",
         "Locks that were lost while their guards existed.",
     )
     .by(&[("reason", &["key_gone", "lease_ended"])]),
-    counter("quorumlock_extensions_total", "Extensions of held locks.").by(&[
+    family(
+        Counter,
+        "quorumlock_extensions_total",
+        "Extensions of held locks.",
+    )
+    .by(&[
         ("result", &["extended", "failed", "lost"]),
         ("automatic", FLAGS),
     ]),
-    counter("quorumlock_releases_total", "Releases of locks.").by(&[
+    family(Counter, "quorumlock_releases_total", "Releases of locks.").by(&[
         ("outcome", &["released", "expired", "unconfirmed"]),
         ("dropped", FLAGS),
     ]),
 ];
 
-pub(crate) const NODE_UP: Family = gauge("quorumlock_node_up", "Whether the node answers.");
-pub(crate) const NODE_VOTES: Family = gauge(
+pub(crate) const NODE_UP: Family = family(Gauge, "quorumlock_node_up", "Whether the node answers.");
+pub(crate) const NODE_VOTES: Family = family(
+    Gauge,
     "quorumlock_node_votes",
     "Whether the votes of the node count.",
 );
-pub(crate) const NODE_QUARANTINE: Family = gauge(
+pub(crate) const NODE_QUARANTINE: Family = family(
+    Gauge,
     "quorumlock_node_quarantine_seconds",
     "Time until the votes of the node count again.",
 );
-pub(crate) const NODE_MISMATCH: Family = gauge(
+pub(crate) const NODE_MISMATCH: Family = family(
+    Gauge,
     "quorumlock_node_mismatch",
     "Whether what the node remembers of other programs does not fit the client.",
 )
 .by(&[("of", &MISMATCHES)]);
 /// What programs that use a node may not agree on.
 pub(crate) const MISMATCHES: [&str; 3] = ["max_ttl", "nodes", "rights"];
-pub(crate) const NODE_REPLY: Family = histogram(
+pub(crate) const NODE_REPLY: Family = family(
+    Histogram,
     "quorumlock_node_reply_seconds",
     "Time from an operation on a lock to the reply of the node.",
 );
 /// With the labels `phase` and `cause`, whose values are not listed.
-pub(crate) const NODE_FAULTS: Family = counter(
+pub(crate) const NODE_FAULTS: Family = family(
+    Counter,
     "quorumlock_node_faults_total",
     "Votes of the node that were lost to a fault.",
 );
-pub(crate) const NODES: Family = gauge("quorumlock_nodes", "Number of nodes.");
-pub(crate) const QUORUM: Family = gauge("quorumlock_quorum", "Number of nodes that decide.");
-pub(crate) const EVENTS_DROPPED: Family = counter(
+pub(crate) const NODES: Family = family(Gauge, "quorumlock_nodes", "Number of nodes.");
+pub(crate) const QUORUM: Family =
+    family(Gauge, "quorumlock_quorum", "Number of nodes that decide.");
+pub(crate) const EVENTS_DROPPED: Family = family(
+    Counter,
     "quorumlock_events_dropped_total",
     "Events that no observer received, because the observers were too slow.",
 );

@@ -4,15 +4,15 @@
 //! that is not delivered leaves no error behind. Histograms have no such memory: a time is recorded
 //! with its event.
 
-use super::class::{self, Class};
+use super::class::Class;
 use super::families::{
-    COUNTERS, EVENTS_DROPPED, Family, HOLD, Kind, Labels, NODE_FAULTS, NODE_REPLY, NODES,
+    EVENTS_DROPPED, Family, Kind, Labels, NODE_FAULTS, NODE_REPLY, NODES, NUMBERS, QUORUM, TIMES,
+    for_each_series,
 };
-use super::families::{QUORUM, WAIT};
 use super::nodes::{self, NodeSample};
 use super::text::quorum;
 use crate::os::sync::{Mutex, lock};
-use metrics::{Counter, Gauge, Histogram, Label, Unit};
+use metrics::{Histogram, Label, Unit};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,11 +28,12 @@ pub(super) struct Recorded {
 
 /// The series of one class, in the order of their families.
 pub(super) struct ClassSeries {
-    pub(super) waits: Vec<Histogram>,
-    pub(super) holds: Histogram,
-    gauges: Vec<Gauge>,
-    counters: Vec<Counter>,
+    pub(super) times: [Box<[Histogram]>; TIMES.len()],
+    numbers: [Box<[SetNumber]>; NUMBERS.len()],
 }
+
+/// Sets a counter or a gauge.
+type SetNumber = Box<dyn Fn(u64) + Send + Sync>;
 
 impl Recorded {
     /// Sets counters and gauges to the numbers of a class.
@@ -43,11 +44,9 @@ impl Recorded {
                 .entry(class.name.to_string())
                 .or_insert_with(new),
         );
-        for (gauge, (_, value)) in series.gauges.iter().zip(class::GAUGES) {
-            gauge.set(value(class).load(Ordering::Relaxed) as f64);
-        }
-        for (counter, count) in series.counters.iter().zip(class.counters.iter().flatten()) {
-            counter.absolute(count.load(Ordering::Relaxed));
+        let numbers = class.numbers.iter().flatten();
+        for (set, number) in series.numbers.iter().flatten().zip(numbers) {
+            set(number.load(Ordering::Relaxed));
         }
         series
     }
@@ -104,26 +103,20 @@ impl Recorded {
 
 impl ClassSeries {
     fn new(name: &str) -> ClassSeries {
-        let labels = |series: &Labels| of("class", name, series);
-        let counters = COUNTERS.iter().flat_map(|family| {
-            family
-                .series()
-                .into_iter()
-                .map(|series| (family.name, series))
-        });
         ClassSeries {
-            waits: WAIT
-                .series()
-                .iter()
-                .map(|series| metrics::histogram!(WAIT.name, labels(series)))
-                .collect(),
-            holds: metrics::histogram!(HOLD.name, "class" => name.to_owned()),
-            gauges: class::GAUGES
-                .map(|(family, _)| metrics::gauge!(family.name, "class" => name.to_owned()))
-                .to_vec(),
-            counters: counters
-                .map(|(name, series)| metrics::counter!(name, labels(&series)))
-                .collect(),
+            times: for_each_series(&TIMES, |family, labels| {
+                metrics::histogram!(family.name, of("class", name, labels))
+            }),
+            numbers: for_each_series(&NUMBERS, |family, labels| {
+                let labels = of("class", name, labels);
+                if family.kind == Kind::Gauge {
+                    let gauge = metrics::gauge!(family.name, labels);
+                    Box::new(move |number: u64| gauge.set(number.cast_signed() as f64)) as SetNumber
+                } else {
+                    let counter = metrics::counter!(family.name, labels);
+                    Box::new(move |number| counter.absolute(number))
+                }
+            }),
         }
     }
 }
@@ -143,20 +136,15 @@ fn of(subject: &'static str, name: &str, series: &Labels) -> Vec<Label> {
 
 /// Tells the recorder what the families mean.
 pub(super) fn describe() {
-    let gauges = class::GAUGES.into_iter().map(|(family, _)| family);
     let of_nodes = nodes::GAUGES.into_iter().map(|(family, _)| family);
-    let others = [
-        WAIT,
-        HOLD,
-        NODE_REPLY,
-        NODE_FAULTS,
-        NODES,
-        QUORUM,
-        EVENTS_DROPPED,
-    ];
+    let others = [NODE_REPLY, NODE_FAULTS, NODES, QUORUM, EVENTS_DROPPED];
     for Family {
         name, kind, help, ..
-    } in gauges.chain(COUNTERS).chain(of_nodes).chain(others)
+    } in TIMES
+        .into_iter()
+        .chain(NUMBERS)
+        .chain(of_nodes)
+        .chain(others)
     {
         match kind {
             Kind::Counter => metrics::describe_counter!(name, help),

@@ -3,11 +3,9 @@
 //! A line is put together of parts, without a format: with 256 classes there are tens of thousands
 //! of lines.
 
-use super::class::{self, Class};
-use super::families::{
-    COUNTERS, Family, HOLD, Labels, NODE_FAULTS, NODE_REPLY, NODES, QUORUM, WAIT,
-};
-use super::histogram::{BOUNDS, HistogramValues};
+use super::class::Class;
+use super::families::{Family, Labels, NODE_FAULTS, NODE_REPLY, NODES, NUMBERS, QUORUM, TIMES};
+use super::histogram::BOUNDS;
 use super::nodes::{self, NodeSample};
 use std::fmt::{self, Display, Write};
 use std::sync::atomic::Ordering;
@@ -22,37 +20,36 @@ impl Text {
         let classes: Vec<(&Class, String)> = classes
             .map(|class| (class, label("class", &class.name)))
             .collect();
-        self.family(&WAIT);
-        let outcomes = suffixes(&WAIT);
-        for (class, of_class) in &classes {
-            for (outcome, waits) in outcomes.iter().zip(&class.waits) {
-                self.class_times(
-                    &WAIT,
-                    &[of_class.as_str(), outcome].concat(),
-                    &waits.values(),
-                );
-            }
-        }
-        self.family(&HOLD);
-        for (class, of_class) in &classes {
-            self.class_times(&HOLD, of_class, &class.holds.values());
-        }
-        for (family, value) in class::GAUGES {
-            self.family(&family);
-            for (class, of_class) in &classes {
-                self.sample(
-                    &family,
-                    [of_class, ""],
-                    value(class).load(Ordering::Relaxed).max(0),
-                );
-            }
-        }
-        for (index, family) in COUNTERS.iter().enumerate() {
+        for (index, family) in TIMES.iter().enumerate() {
             self.family(family);
             let series = suffixes(family);
             for (class, of_class) in &classes {
-                for (labels, counter) in series.iter().zip(&class.counters[index]) {
-                    self.sample(family, [of_class, labels], counter.load(Ordering::Relaxed));
+                for (labels, times) in series.iter().zip(&class.times[index]) {
+                    let values = times.values();
+                    // An empty one has all of its buckets: `rate` misses the first increase of a
+                    // bucket that is added later, and a quantile would then be in the bucket
+                    // without a bound.
+                    let buckets = BOUNDS
+                        .iter()
+                        .map(|&(_, bound)| bound)
+                        .zip(values.cumulative);
+                    self.times(
+                        family,
+                        &[of_class, labels.as_str()].concat(),
+                        buckets,
+                        Duration::from_nanos(values.nanos),
+                        values.count(),
+                    );
+                }
+            }
+        }
+        for (index, family) in NUMBERS.iter().enumerate() {
+            self.family(family);
+            let series = suffixes(family);
+            for (class, of_class) in &classes {
+                for (labels, number) in series.iter().zip(&class.numbers[index]) {
+                    let number = number.load(Ordering::Relaxed).cast_signed().max(0);
+                    self.sample(family, [of_class, labels], number);
                 }
             }
         }
@@ -89,10 +86,8 @@ impl Text {
         self.family(&NODE_FAULTS);
         for (node, of_node) in &nodes {
             for (phase, cause, count) in node.faults.iter() {
-                let [phase, cause] = [("phase", phase.to_string()), ("cause", cause.to_string())];
-                let labels = [phase, cause]
-                    .map(|(name, value)| suffix(name, &value))
-                    .concat();
+                let labels =
+                    suffix("phase", &phase.to_string()) + &suffix("cause", &cause.to_string());
                 self.sample(&NODE_FAULTS, [of_node, &labels], count);
             }
         }
@@ -122,23 +117,6 @@ impl Text {
     /// One sample, with two parts of its labels.
     fn sample(&mut self, family: &Family, labels: [&str; 2], value: impl Display) {
         self.add(&[family.name, "{", labels[0], labels[1], "}"], value);
-    }
-
-    /// A histogram of a class. An empty one has all of its buckets: `rate` misses the first
-    /// increase of a bucket that is added later, and a quantile would then be in the bucket without
-    /// a bound.
-    fn class_times(&mut self, family: &Family, labels: &str, values: &HistogramValues) {
-        let buckets = BOUNDS
-            .iter()
-            .map(|&(_, bound)| bound)
-            .zip(values.cumulative);
-        self.times(
-            family,
-            labels,
-            buckets,
-            Duration::from_nanos(values.nanos),
-            values.count(),
-        );
     }
 
     /// A histogram, by the bounds of its buckets.
