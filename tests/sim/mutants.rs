@@ -74,14 +74,14 @@ const MUTANTS: &[Mutant] = &[
     mutant(
         "no undo",
         "api/lock/attempts.rs",
-        "engine.undo(self.call.key(), attempt, self.call.ttl.duration());",
-        "let _ = (engine, attempt);",
+        "self.call.undo(record, reached, departure);",
+        "let _ = (record, reached, departure);",
     ),
     mutant(
         "undo before the SET",
         "api/lock/attempts.rs",
-        "engine.undo(self.call.key(), attempt, self.call.ttl.duration());",
-        "let _ = (engine, attempt);",
+        "self.call.undo(record, reached, departure);",
+        "let _ = (record, reached, departure);",
     )
     .and(&[("        let asked = engine.acquire(request,", "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), self.call.ttl.duration());\n        let asked = engine.acquire(request,")]),
     mutant(
@@ -137,7 +137,7 @@ const MUTANTS: &[Mutant] = &[
         "late reply shifted by one",
         "protocol/session/mod.rs",
         "        self.pipeline\n            .own\n            .ask(now, |out| Request::write(command, form, out));\n",
-        "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && command.operation.acquires() && command.operation.kind.fence().is_none() {\n            self.pipeline.pop(&Log::default());\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
+        "        let is_late = self.pipeline.backlog().is_overdue(Duration::from_millis(50), now);\n        if is_late && command.operation.acquires() && command.operation.kind.fence().is_none() {\n            self.pipeline.pop(false);\n        }\n        self.pipeline.own.ask(now, |out| Request::write(command, form, out));\n",
     ),
     mutant(
         "a quorum of answers without a quorum of deletions is a loss",

@@ -11,8 +11,7 @@ use crate::api::held_lock::HeldLock;
 use crate::api::lease::DetachedLease;
 use crate::api::owner;
 use crate::api::shared_lock::{SharedLock, SharedLocks};
-use crate::api::watchdog::Watchdog;
-use crate::engine::local_queue::{HoldId, LocalLock};
+use crate::engine::local_queue::LocalLock;
 use crate::events::error::{Error, ErrorKind, Result, config_error};
 use crate::events::spans::SpanLink;
 use crate::protocol::key_space;
@@ -106,33 +105,14 @@ impl DetachedLease {
             self.kind
         };
         let claim = client.engine.adopt(self.token.clone(), kind);
-        let hold = HoldId::of(&claim.token);
-        // A thread that waits to read shares the lease of one that reads.
-        if lock.kind != Kind::Read {
-            local.hold(hold, validity, now);
-        }
         // No extension shortens a lease.
         let longest = match &lock.watchdog {
             Some(_) => own.max(ttl),
             None => ttl,
         };
-        let watch = |dog: &Watchdog| {
-            let extension = dog.extension_of(longest, claim.t0.lease, hold);
-            client
-                .watchdog_thread
-                .watch(local, &claim, validity, Some(extension), true)
-        };
-        let watched = lock.watchdog.as_ref().map(watch);
-        let span = lock.hold_span(local.key(), claim.kind, SpanLink::NONE);
-        Ok(HeldLock::new(
-            client.clone(),
-            local.clone(),
-            claim,
-            validity,
-            longest,
-            span,
-        )
-        .watched(watched))
+        let held = lock.hold(local, claim, validity, longest, now, SpanLink::NONE);
+        held.announce();
+        Ok(held)
     }
 
     /// The lock that it is of, if that is this one or a slot of it.

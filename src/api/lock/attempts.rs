@@ -21,7 +21,7 @@ use crate::algorithm::vote::Outcome;
 use crate::api::held_lock::HeldLock;
 use crate::api::wait::Wait;
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, RoundResult};
-use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
+use crate::engine::local_queue::{QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
 use crate::events::report::WonCall;
 use crate::os::entropy;
@@ -155,7 +155,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Whether the wait is cancelled, or the client shut down.
     fn is_cancelled(&self) -> bool {
-        self.call.lock.client.shutdown.has_begun() || self.wait.is_cancelled()
+        self.call.client().shutdown.has_begun() || self.wait.is_cancelled()
     }
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
@@ -219,7 +219,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         kind: Kind,
         in_turn: Option<InTurn>,
     ) -> Result<(AttemptRecord, RoundResult)> {
-        let engine = &self.call.lock.client.engine;
+        let engine = &self.call.client().engine;
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = entropy::draw(&mut SysRng)
             .map_err(|_| Error::entropy())?
@@ -291,7 +291,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let Some((record, _)) = self.last.take() else {
             return self.machine.cancelled();
         };
-        let engine = &self.call.lock.client.engine;
+        let engine = &self.call.client().engine;
         let deadline = |start| self.machine.raise_deadline(start);
         let result = engine.raise(self.call.key(), &record, agreement, deadline);
         let random = random_unless_won(&result);
@@ -319,7 +319,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
             let found = Unavailability {
                 quorum_impossible_since,
-                ..self.call.lock.client.unavailability(result)
+                ..self.call.client().unavailability(result)
             };
             if let Some(ticket) = &self.ticket {
                 ticket.record_unavailability(found.clone());
@@ -345,15 +345,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let stays = nodes.without(leaves);
         let leaving = departure.map(Departure::without_ticket);
         for (reached, departure) in [(stays, departure), (nodes.without(stays), leaving)] {
-            if !reached.is_empty() {
-                let attempt = AttemptRecord {
-                    reached,
-                    departure,
-                    ..record.clone()
-                };
-                let engine = &self.call.lock.client.engine;
-                engine.undo(self.call.key(), attempt, self.call.ttl.duration());
-            }
+            self.call.undo(record, reached, departure);
         }
     }
 
@@ -372,7 +364,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             && let Some((_, result)) = &self.last
         {
             let key = self.call.key();
-            self.call.lock.client.report.attempt_lost(
+            self.call.client().report.attempt_lost(
                 key.title(),
                 self.machine.attempts(),
                 &result.tally,
@@ -405,24 +397,13 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 departure,
                 ..record
             };
-            let hold = HoldId::of(&record.token);
-            // A thread that waits to read shares the lease of one that reads.
-            if lock.kind != Kind::Read {
-                local.hold(hold, validity, self.now);
-                // A shutdown waits for the ticket, and would not see the holder of a slot.
-                ticket.take_if(|_| !client.shutdown.has_begun());
-            }
-            let watched = lock.watchdog.as_ref().map(|watchdog| {
-                let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
-                client
-                    .watchdog_thread
-                    .watch(local, &record, validity, Some(extension), false)
-            });
             let begun = record.t0.lease;
             let link = self.account.span.link();
-            let span = lock.hold_span(local.key(), record.kind, link);
-            let held = HeldLock::new(client.clone(), local.clone(), record, validity, ttl, span)
-                .watched(watched);
+            let held = lock.hold(local, record, validity, ttl, self.now, link);
+            // A shutdown waits for the ticket, and would not see the holder of a slot.
+            if lock.kind != Kind::Read {
+                ticket.take_if(|_| !client.shutdown.has_begun());
+            }
             lock.keep(&held, || begun);
             held
         });
@@ -441,22 +422,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
         };
         client.report.acquired(local.key().title(), &won);
         self.account.is_reported = true;
-        if let Some(held) = &held {
-            held.announce();
-        }
+        let Some(held) = held else {
+            return Ok(None);
+        };
+        held.announce();
         let is_told = cfg!(feature = "tracing") || client.report.is_observed();
-        match held {
-            // The shutdown began during the attempt. The lock is released before the ticket goes.
-            Some(refused) if client.shutdown.has_begun() => {
-                drop(refused);
-                Err(call.cancelled())
-            }
-            // An observer may have run for longer than the lease lasts.
-            Some(held) if is_told && held.is_over() => {
-                Err(Error::ended_meanwhile(self.call.name(), ttl.duration()))
-            }
-            held => Ok(held.map(|lock| Won { lock, ticket })),
-        }
+        // If it is not granted, it is released before the ticket goes.
+        call.check_granted(&held, is_told)?;
+        Ok(Some(Won { lock: held, ticket }))
     }
 
     /// The lock is held by another client.
@@ -492,9 +465,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 self.account.is_too_late = true;
                 Error::too_late(name, ttl.duration())
             }
-            Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => {
-                client.unavailable("lock", name, self.failure.take().unwrap_or_default())
-            }
+            Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => self
+                .call
+                .unavailable(self.failure.take().unwrap_or_default()),
         }
     }
 }

@@ -6,11 +6,16 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
-use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket};
-use crate::events::error::{Error, ErrorKind};
+use crate::api::client::Client;
+use crate::api::held_lock::HeldLock;
+use crate::engine::calls::AttemptRecord;
+use crate::engine::local_queue::{LocalLock, QueuePosition, QueueTicket, Unavailability};
+use crate::events::error::{Error, ErrorKind, Result};
 use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
+use crate::protocol::operation::Departure;
 use std::slice;
 use std::sync::Arc;
 
@@ -29,13 +34,17 @@ pub(super) struct LockCall<'m> {
 }
 
 impl<'m> LockCall<'m> {
+    pub(super) fn client(&self) -> &'m Client {
+        &self.lock.client
+    }
+
     pub(super) fn key(&self) -> &'m LockKey {
         self.local.key()
     }
 
     /// The name of the lock, or of the slot that is tried, without the prefix.
     pub(super) fn name(&self) -> &str {
-        self.lock.client.resource(self.key().title())
+        self.client().resource(self.key().title())
     }
 
     /// The kind of the lock, as an attempt asks for it that begins now.
@@ -62,7 +71,7 @@ impl<'m> LockCall<'m> {
     pub(super) fn label(&self) -> HolderLabel {
         match self.lock.kind.is_read_write() {
             true => HolderLabel::NONE,
-            false => self.lock.client.settings.label.clone(),
+            false => self.client().settings.label.clone(),
         }
     }
 
@@ -114,9 +123,44 @@ impl<'m> LockCall<'m> {
         }
     }
 
+    /// Queues the release of what an attempt may have set on these nodes.
+    pub(super) fn undo(
+        &self,
+        record: &AttemptRecord,
+        reached: NodeSet,
+        departure: Option<Departure>,
+    ) {
+        if !reached.is_empty() {
+            let attempt = AttemptRecord {
+                reached,
+                departure,
+                ..record.clone()
+            };
+            let engine = &self.client().engine;
+            engine.undo(self.key(), attempt, self.ttl.duration());
+        }
+    }
+
+    /// Fails if the lock is not to be granted: a shutdown has begun, or its lease has ended while an
+    /// observer ran, if one was told.
+    pub(super) fn check_granted(&self, held: &HeldLock, is_told: bool) -> Result<()> {
+        if self.client().shutdown.has_begun() {
+            Err(self.cancelled())
+        } else if is_told && held.is_over() {
+            Err(Error::ended_meanwhile(self.name(), self.ttl.duration()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The error of a call that has not found out whether the lock is held.
+    pub(super) fn unavailable(&self, found: Unavailability) -> Error {
+        self.client().unavailable("lock", self.name(), found)
+    }
+
     /// The error of a wait that was cancelled, or of a call whose client is shut down.
     pub(super) fn cancelled(&self) -> Error {
-        if self.lock.client.shutdown.has_begun() {
+        if self.client().shutdown.has_begun() {
             return Error::shut_down("lock", self.name());
         }
         Error::new(

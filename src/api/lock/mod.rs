@@ -15,13 +15,14 @@ mod waiter;
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::lease::Ttl;
-use crate::algorithm::time::{Human, LeaseTime};
+use crate::algorithm::lease::{Ttl, Validity};
+use crate::algorithm::time::{Human, LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::api::held_lock::HeldLock;
 use crate::api::shared_lock::SharedLocks;
 use crate::api::watchdog::Watchdog;
-use crate::engine::local_queue::LocalLock;
+use crate::engine::calls::AttemptRecord;
+use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Result, config_error};
 use crate::events::spans::{HoldSpan, SpanLink, WaitSpan};
 use crate::protocol::key_space;
@@ -220,13 +221,36 @@ impl Lock {
         Ok(WaitSpan::begin(self.key(), self.kind, || self.name()))
     }
 
-    /// The span of a lock that was taken. Readers have theirs with their share of the lease.
-    fn hold_span(&self, key: &LockKey, kind: Kind, link: SpanLink) -> HoldSpan {
-        if kind == Kind::Read {
+    /// Makes what is held of a lock, or of a slot, that was acquired at this time, or attached to.
+    fn hold(
+        &self,
+        local: &LocalLock,
+        record: AttemptRecord,
+        lease: Validity,
+        ttl: Ttl,
+        now: Readings,
+        link: SpanLink,
+    ) -> HeldLock {
+        let client = &self.client;
+        let hold = HoldId::of(&record.token);
+        // A thread that waits to read shares the lease of one that reads.
+        if self.kind != Kind::Read {
+            local.hold(hold, lease, now);
+        }
+        let watched = self.watchdog.as_ref().map(|watchdog| {
+            let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
+            client
+                .watchdog_thread
+                .watch(local, &record, lease, Some(extension), false)
+        });
+        // Readers have theirs with their share of the lease.
+        let span = if record.kind == Kind::Read {
             HoldSpan::NONE
         } else {
-            HoldSpan::begin(key, kind, || self.client.resource(key.title()), link)
-        }
+            let key = local.key();
+            HoldSpan::begin(key, record.kind, || client.resource(key.title()), link)
+        };
+        HeldLock::new(client.clone(), local.clone(), record, lease, ttl, span).watched(watched)
     }
 }
 

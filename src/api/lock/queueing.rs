@@ -9,16 +9,12 @@ use crate::engine::local_queue::{QueuePosition, QueueTicket, Unavailability};
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::Result;
 
-/// How the wait in the queue ended.
-pub(super) enum Queued {
-    /// The thread is the queue's head, and no guard of this client holds the lock.
-    Head,
-    /// With the reason why it is not known that the lock is held, if it is not.
-    OutOfTime(Option<Unavailability>),
-}
-
-/// Waits to become the head of this client's queue, with no guard of this client in front.
-/// Permanent faults that leave no quorum end this wait as they end the head's wait.
+/// Waits to become the head of this client's queue, with no guard of this client in front. False:
+/// the time is up before, and the lock is known to be held.
+///
+/// # Errors
+/// The wait is cancelled; or it is over, and it is not known that the lock is held: its time is up,
+/// or permanent faults leave no quorum. They end this wait as they end the head's wait.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
     ticket: &QueueTicket<'_>,
@@ -26,11 +22,11 @@ pub(super) fn wait_in_queue(
     mut now: Readings,
     wait: &Wait,
     account: &mut CallAccount<'_>,
-) -> Result<Queued> {
-    let engine = &call.lock.client.engine;
+) -> Result<bool> {
+    let engine = &call.client().engine;
     // Without time to wait, the call still makes its one attempt.
     let Some(deadline) = deadline_in_queue(call) else {
-        return Ok(Queued::Head);
+        return Ok(true);
     };
     let mut notifications = None;
     let mut was_held_here = false;
@@ -44,7 +40,7 @@ pub(super) fn wait_in_queue(
                 } else {
                     available_at
                 };
-                return Ok(Queued::Head);
+                return Ok(true);
             }
             QueuePosition::Head(_) => deadline,
             QueuePosition::HeldHere(until) => {
@@ -56,14 +52,15 @@ pub(super) fn wait_in_queue(
                 now.steady_at(until)
             }
             QueuePosition::Behind(available_at) => {
-                match wait_behind(call, ticket, available_at, now.steady) {
-                    Ok(until) => until,
-                    Err(unavailable) => return Ok(Queued::OutOfTime(Some(unavailable))),
-                }
+                wait_behind(call, ticket, available_at, now.steady)
+                    .map_err(|found| call.unavailable(found))?
             }
         };
         if now.steady >= deadline {
-            return Ok(Queued::OutOfTime(ticket.is_known_held().err()));
+            return ticket
+                .is_known_held()
+                .map(|()| false)
+                .map_err(|found| call.unavailable(found));
         }
         match &notifications {
             // The position is read again after the registration: a change before it sent no
@@ -83,7 +80,7 @@ pub(super) fn wait_in_queue(
             }
         }
         // A shutdown notifies all threads, also this one if it is registered.
-        if call.lock.client.shutdown.has_begun() {
+        if call.client().shutdown.has_begun() {
             return Err(call.cancelled());
         }
         now = engine.readings();
@@ -109,7 +106,7 @@ fn wait_behind(
     now: Timestamp,
 ) -> std::result::Result<Timestamp, Unavailability> {
     // No attempt lasts longer; before one can have ended, nothing is known.
-    let attempt = (call.lock.client.engine.node_timeout() * 2).min(call.ttl.validity());
+    let attempt = (call.client().engine.node_timeout() * 2).min(call.ttl.validity());
     let found = ticket.is_known_held().err();
     match call.limit {
         // The head may have a longer limit, so a thread behind it applies its own.
@@ -122,7 +119,7 @@ fn wait_behind(
         }
         // With a deadline, only permanent faults end the wait before it.
         WaitLimit::Once | WaitLimit::Until(_) => {
-            let limit = call.lock.client.settings.unavailable_after;
+            let limit = call.client().settings.unavailable_after;
             let Some(found) = found else {
                 return Ok(now.after(limit.max(attempt)));
             };

@@ -12,7 +12,7 @@ use crate::api::held_lock::HeldLock;
 use crate::api::share::Share;
 use crate::api::shared_lock::SharedLock;
 use crate::api::wait::Wait;
-use crate::events::error::{Error, Result};
+use crate::events::error::Result;
 use crate::events::event::GaveUpReason;
 use crate::events::report::WonCall;
 use crate::events::spans::{HoldOutcome, HoldSpan, SpanLink, WaitSpan};
@@ -175,18 +175,12 @@ impl Lock {
             self.client.report.acquired(self.key().title(), &won);
             attempts.account.is_reported = true;
         }
-        if self.client.shutdown.has_begun() {
-            share.give_back();
-            return Err(attempts.call.cancelled());
+        match attempts.call.check_granted(&share.lock.held, true) {
+            Ok(()) => Ok(share),
+            Err(error) => {
+                share.give_back();
+                Err(error)
+            }
         }
-        // An observer may have run for longer than the lease lasts.
-        if share.lock.held.is_over() {
-            share.give_back();
-            return Err(Error::ended_meanwhile(
-                self.name(),
-                attempts.call.ttl.duration(),
-            ));
-        }
-        Ok(share)
     }
 }

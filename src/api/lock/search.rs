@@ -53,13 +53,15 @@ impl<'a> Attempts<'a, '_> {
             return Ok(());
         };
         let mut next = self.first_slot(permits);
-        let mut last = None;
+        let mut last: Option<(AttemptRecord, RoundResult)> = None;
         for tries in 1..=MOST_TRIES {
             let Some(slot) = next.or_else(|| self.any_slot(permits)) else {
                 break;
             };
             if let Some((record, result)) = last.take() {
-                self.undo_refused(&record, &result);
+                let reached = record.reached.without(result.tally.refused());
+                let departure = self.departure();
+                self.call.undo(&record, reached, departure);
             }
             self.search.is_asked_on = tries > 1;
             let Some((record, result)) = self.try_slot(permits, slot)? else {
@@ -96,7 +98,7 @@ impl<'a> Attempts<'a, '_> {
             return free.is_some();
         }
         self.search.asks_in_turn =
-            self.call.limit == WaitLimit::Once || !self.call.lock.client.engine.has_messages();
+            self.call.limit == WaitLimit::Once || !self.call.client().engine.has_messages();
         self.search.asks_in_turn
     }
 
@@ -146,14 +148,13 @@ impl<'a> Attempts<'a, '_> {
         let Some(round) = &result.queue else { return };
         let found: Vec<(usize, NodeSet)> = round.endless_slots(&self.setup(), permits.keys.len());
         let slots = found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>();
-        let engine = &self.call.lock.client.engine;
+        let engine = &self.call.client().engine;
         let reported = permits
             .slots
             .record_endless(&slots, self.now.steady, engine.node_timeout());
         for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
             self.call
-                .lock
-                .client
+                .client()
                 .report
                 .key_without_expiry(&permits.keys[slot], nodes);
         }
@@ -175,21 +176,6 @@ impl<'a> Attempts<'a, '_> {
         }
         self.call.local = &permits.locks[slot];
         self.ask().map(Some)
-    }
-
-    /// Queues the release of what a refused attempt may have set.
-    fn undo_refused(&mut self, record: &AttemptRecord, result: &RoundResult) {
-        let reached = record.reached.without(result.tally.refused());
-        if !reached.is_empty() {
-            let departure = self.departure();
-            let attempt = AttemptRecord {
-                reached,
-                departure,
-                ..record.clone()
-            };
-            let engine = &self.call.lock.client.engine;
-            engine.undo(self.call.key(), attempt, self.call.ttl.duration());
-        }
     }
 
     /// Counts the whole attempt.

@@ -4,7 +4,7 @@ use super::Lock;
 use super::account::CallAccount;
 use super::attempts::Attempts;
 use super::call::LockCall;
-use super::queueing::{self, Queued};
+use super::queueing;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::time::Readings;
@@ -17,29 +17,27 @@ use crate::events::spans::WaitSpan;
 use std::time::Instant;
 
 impl Lock {
-    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is
-    /// held.
-    pub(in crate::api) fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
-        match self.kind {
-            _ if self.is_reentrant => owner::of_thread().take(self, wait),
-            Kind::Read => self.take_to_read(wait),
-            _ => self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held()),
-        }
-    }
-
-    /// Takes the lock, waiting as `wait` allows. None: the limit has passed; never without a limit.
-    pub(in crate::api) fn take_with(&self, wait: &Wait) -> Result<Option<Held>> {
-        persist(Some(wait), || self.take(Some(wait)))
-    }
-
-    /// Takes the lock for this owner, or takes it again, as [`take_with`](Lock::take_with); without
-    /// `wait`, by one attempt.
-    pub(in crate::api) fn take_as(
+    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is held,
+    /// or the limit has passed; never without a limit. An owner may hold the lock already; of a
+    /// reentrant lock, the thread is one.
+    pub(in crate::api) fn take(
         &self,
-        owner: &Owner,
+        owner: Option<&Owner>,
         wait: Option<&Wait>,
     ) -> Result<Option<Held>> {
-        persist(wait, || owner.take(self, wait))
+        loop {
+            let taken = match (owner, self.kind) {
+                (Some(owner), _) => owner.take(self, wait)?,
+                _ if self.is_reentrant => owner::of_thread().take(self, wait)?,
+                (None, Kind::Read) => self.take_to_read(wait)?,
+                _ => self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held())?,
+            };
+            // Without a limit, a call that finds the lock held begins again.
+            let is_unlimited = wait.is_some_and(|wait| matches!(wait.limit, Limit::Never));
+            if taken.is_some() || !is_unlimited {
+                return Ok(taken);
+            }
+        }
     }
 
     /// Takes the lock, by the call of this span. `at_head` makes the attempts, when this thread is
@@ -92,12 +90,8 @@ impl Lock {
                 Some(permits) => permits.join(now),
                 None => self.local.queues()[place].join(now),
             };
-            match queueing::wait_in_queue(&mut call, &ticket, position, now, wait, account)? {
-                Queued::Head => {}
-                Queued::OutOfTime(None) => return Ok(None),
-                Queued::OutOfTime(Some(cause)) => {
-                    return Err(self.client.unavailable("lock", self.name(), cause));
-                }
+            if !queueing::wait_in_queue(&mut call, &ticket, position, now, wait, account)? {
+                return Ok(None);
             }
             if held.is_some() {
                 now = self.client.engine.readings();
@@ -142,15 +136,5 @@ impl Lock {
             called_at,
             started: now,
         })
-    }
-}
-
-/// Without a limit, a call that finds the lock held begins again.
-fn persist(wait: Option<&Wait>, take: impl Fn() -> Result<Option<Held>>) -> Result<Option<Held>> {
-    loop {
-        match take()? {
-            None if wait.is_some_and(|wait| matches!(wait.limit, Limit::Never)) => {}
-            taken => return Ok(taken),
-        }
     }
 }

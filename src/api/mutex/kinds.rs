@@ -224,7 +224,7 @@ where
     /// # Errors
     /// As [`lock_with`](Mutex::lock_with).
     pub fn lock_as(&self, owner: &Owner, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        Ok(self.lock.take_as(owner, Some(wait))?.map(MutexGuard::of))
+        Ok(self.lock.take(Some(owner), Some(wait))?.map(MutexGuard::of))
     }
 }
 
@@ -244,8 +244,7 @@ impl Mutex<Any> {
         owner: &Owner,
         wait: Option<&Wait>,
     ) -> Result<Option<MutexGuard<Any>>> {
-        let mutex = Mutex::<Any>::new(self.lock.reentrant());
-        Ok(mutex.lock.take_as(owner, wait)?.map(MutexGuard::of))
+        Ok(self.lock.take(Some(owner), wait)?.map(MutexGuard::of))
     }
 
     /// As [`holder`](Mutex::holder) of a plain or fenced lock.

@@ -144,7 +144,7 @@ impl<K: Kind> Mutex<K> {
     pub fn lock(&self) -> Result<MutexGuard<K>> {
         let wait = Wait::unlimited();
         loop {
-            if let Some(held) = self.lock.take(Some(&wait))? {
+            if let Some(held) = self.lock.take(None, Some(&wait))? {
                 return Ok(MutexGuard::of(held));
             }
         }
@@ -172,7 +172,7 @@ impl<K: Kind> Mutex<K> {
     /// as [`lock`](Mutex::lock).
     #[doc(alias = "try_acquire")]
     pub fn try_lock(&self) -> Result<Option<MutexGuard<K>>> {
-        Ok(self.lock.take(None)?.map(MutexGuard::of))
+        Ok(self.lock.take(None, None)?.map(MutexGuard::of))
     }
 
     /// Takes the lock, waiting for at most this long; zero is one attempt, as by
@@ -238,7 +238,7 @@ impl<K: Kind> Mutex<K> {
     /// [`lock_timeout`](Mutex::lock_timeout).
     #[doc(alias = "try_lock_until")]
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard<K>>> {
-        Ok(self.lock.take_with(wait)?.map(MutexGuard::of))
+        Ok(self.lock.take(None, Some(wait))?.map(MutexGuard::of))
     }
 
     /// Makes a guard of a lease, to extend and release a lock that is held already. Sends nothing

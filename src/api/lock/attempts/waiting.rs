@@ -1,7 +1,7 @@
 //! How a call waits for other programs: its entry in the queues of the nodes, and its turn. Its
 //! [`QueuedCall`] decides what it does there.
 
-use super::super::queueing::{self, Queued};
+use super::super::queueing;
 use super::super::waiter::Waiter;
 use super::{Attempts, random, wait_bounds};
 use crate::algorithm::kind::Kind;
@@ -11,6 +11,7 @@ use crate::algorithm::time::Timestamp;
 use crate::engine::calls::InTurn;
 use crate::engine::local_queue::QueuePosition;
 use crate::engine::seat::Seat;
+use crate::engine::wait_registry::Wakening;
 use crate::events::error::Result;
 use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
@@ -23,7 +24,7 @@ impl<'a> Attempts<'a, '_> {
             return None;
         }
         let clock = clock::micros_since_epoch();
-        let now = self.call.lock.client.engine.now();
+        let now = self.call.client().engine.now();
         let is_asked_on = self.search.is_asked_on;
         let request = self.machine.queue().map(|queue| {
             let request = queue.request(clock, now);
@@ -50,7 +51,7 @@ impl<'a> Attempts<'a, '_> {
 
     /// Whether a call that has no entry asks in turn.
     fn asks_without_entry(&self) -> bool {
-        let client = &self.call.lock.client;
+        let client = self.call.client();
         match &self.ticket {
             // It waits, and without messages. A writer would have others in front of it for ever. A
             // reader, which other readers let in past a writer that waits, lets that one have its
@@ -79,8 +80,7 @@ impl<'a> Attempts<'a, '_> {
         };
         if let Some(ticket) = queue.ticket {
             self.call
-                .lock
-                .client
+                .client()
                 .engine
                 .store(key, kind, queue.entry(), ticket, nodes);
         }
@@ -97,14 +97,14 @@ impl<'a> Attempts<'a, '_> {
     /// Creates an entry for the call.
     pub(super) fn enqueue(&mut self) {
         let setup = self.setup();
-        let now = self.call.lock.client.engine.now();
+        let now = self.call.client().engine.now();
         let entry = self.seat().entry();
         self.machine.enter(QueuedCall::new(setup, entry, now), now);
     }
 
     /// What stays the same for all calls of the client.
     pub(in crate::api::lock) fn setup(&self) -> Setup {
-        let settings = &self.call.lock.client.settings;
+        let settings = &self.call.client().settings;
         Setup {
             nodes: settings.names.nodes.len(),
             place_lease: settings.place_lease,
@@ -114,7 +114,7 @@ impl<'a> Attempts<'a, '_> {
     /// The call as one that waits.
     pub(super) fn seat(&mut self) -> &Seat<'a> {
         let (key, kind) = self.awaited();
-        let client = &self.call.lock.client;
+        let client = self.call.client();
         let wait = self.wait;
         let ticket = &self.ticket;
         let waiter = self.waiter.get_or_insert_with(|| {
@@ -122,7 +122,10 @@ impl<'a> Attempts<'a, '_> {
             if let Some(ticket) = ticket {
                 ticket.notify_by_interrupt(seat.interrupt());
             }
-            Box::new(Waiter::new(client, wait, seat))
+            Box::new(Waiter {
+                registration: wait.register(seat.interrupt(), &client.engine.channel_watch),
+                seat,
+            })
         });
         &waiter.seat
     }
@@ -191,10 +194,10 @@ impl<'a> Attempts<'a, '_> {
             return Ok(false);
         };
         if let (true, Some(nodes)) = (is_fair, waiter.seat.denied()) {
-            return Err(self.call.lock.client.not_told(self.call.name(), nodes));
+            return Err(self.call.client().not_told(self.call.name(), nodes));
         }
-        let wakening = waiter.wait(until);
-        let now = self.call.lock.client.engine.now();
+        let wakening = self.wait_for_messages(waiter, until);
+        let now = self.call.client().engine.now();
         let Some(wakening) = wakening else {
             self.machine.cancelled();
             return Ok(true);
@@ -207,6 +210,25 @@ impl<'a> Attempts<'a, '_> {
         }
         self.machine.woken(now);
         Ok(true)
+    }
+
+    /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled, or
+    /// the client shut down, which interrupts it as well.
+    fn wait_for_messages(&self, waiter: &Waiter<'_>, until: Timestamp) -> Option<Wakening> {
+        loop {
+            let longest = waiter.registration.before_sleep();
+            if self.is_cancelled() {
+                return None;
+            }
+            let next_check = self.call.client().engine.now().after(longest);
+            let wakening = waiter.seat.wait(until.min(next_check));
+            if self.is_cancelled() {
+                return None;
+            }
+            if wakening.is_any() || next_check >= until {
+                return Some(wakening);
+            }
+        }
     }
 
     /// A set that was refused for another key than the one it waits for joins the end of that one's
@@ -252,7 +274,7 @@ impl<'a> Attempts<'a, '_> {
             return Ok(false);
         };
         let position = self.call.position(ticket, self.now.lease);
-        let queued = queueing::wait_in_queue(
+        let is_head = queueing::wait_in_queue(
             &mut self.call,
             ticket,
             position,
@@ -260,18 +282,10 @@ impl<'a> Attempts<'a, '_> {
             self.wait,
             self.account,
         )?;
-        self.now = self.call.lock.client.engine.readings();
-        match queued {
-            Queued::Head => self.machine.retry_now(self.now.steady),
-            Queued::OutOfTime(None) => return Ok(false),
-            Queued::OutOfTime(Some(cause)) => {
-                return Err(self
-                    .call
-                    .lock
-                    .client
-                    .unavailable("lock", self.call.name(), cause));
-            }
+        self.now = self.call.client().engine.readings();
+        if is_head {
+            self.machine.retry_now(self.now.steady);
         }
-        Ok(true)
+        Ok(is_head)
     }
 }
