@@ -35,15 +35,6 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// Any of each, in the order of the enum.
-    const EACH: [EntryKind; 5] = [
-        EntryKind::Mutex,
-        EntryKind::Fenced,
-        EntryKind::Read,
-        EntryKind::Write,
-        EntryKind::Permit(0),
-    ];
-
     /// Its letter in the member of a queue.
     pub fn letter(self) -> char {
         match self {
@@ -57,7 +48,8 @@ impl EntryKind {
 
     /// The kind with this letter; the number of permits is not known.
     pub fn of_letter(letter: char) -> Option<EntryKind> {
-        EntryKind::EACH
+        use EntryKind::{Fenced, Mutex, Permit, Read, Write};
+        [Mutex, Fenced, Read, Write, Permit(0)]
             .into_iter()
             .find(|kind| kind.letter() == letter)
     }

@@ -8,7 +8,6 @@ use crate::os::channel;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded, never};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -97,9 +96,7 @@ impl Wait {
     /// end.
     pub(crate) fn check_process(&self) -> Result<()> {
         match &self.cancel {
-            CancelSource::Handle(CancelHandle(shared)) => {
-                shared.created_in.map_or(Ok(()), forked::check)
-            }
+            CancelSource::Handle(handle) => forked::check(handle.0.created_in),
             CancelSource::Channel(_) | CancelSource::Never => Ok(()),
         }
     }
@@ -137,12 +134,12 @@ impl Wait {
     /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it
     /// was cancelled.
     pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
-        let (by_channel, by_handle) = match &self.cancel {
-            CancelSource::Channel(receiver) => (receiver.clone(), never()),
-            CancelSource::Handle(handle) => (never(), handle.0.cancelled.clone()),
-            CancelSource::Never => (never(), never()),
+        let cancelled = match &self.cancel {
+            CancelSource::Channel(receiver) => receiver.clone(),
+            CancelSource::Handle(handle) => handle.0.cancelled.clone(),
+            CancelSource::Never => never(),
         };
-        channel::sleep(wake, &by_channel, &by_handle, time)
+        channel::sleep(wake, &cancelled, time)
     }
 }
 
@@ -197,12 +194,11 @@ pub struct CancelHandle(Arc<CancelState>);
 
 #[derive(Debug)]
 struct CancelState {
-    /// None when the system did not report it.
-    created_in: Option<ForkEpoch>,
+    created_in: ForkEpoch,
     is_cancelled: AtomicBool,
     /// Dropped to cancel: a channel without a sender wakes all its receivers.
-    sender: Mutex<Option<Sender<Infallible>>>,
-    cancelled: Receiver<Infallible>,
+    sender: Mutex<Option<Sender<()>>>,
+    cancelled: Receiver<()>,
     /// Belong to the threads that wait for sockets and cannot wait for a channel.
     interrupts: Mutex<Vec<Arc<Interrupt>>>,
 }
@@ -212,7 +208,7 @@ impl CancelHandle {
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
         CancelHandle(Arc::new(CancelState {
-            created_in: ForkEpoch::current().ok(),
+            created_in: ForkEpoch::known(),
             is_cancelled: AtomicBool::new(false),
             sender: Mutex::new(Some(sender)),
             cancelled,
@@ -237,7 +233,7 @@ impl CancelHandle {
     }
 
     fn is_inherited(&self) -> bool {
-        self.0.created_in.is_some_and(ForkEpoch::is_forked)
+        self.0.created_in.is_forked()
     }
 }
 

@@ -31,23 +31,23 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    const KNOWN: [ServerError; 11] = [
-        ServerError::Busy,
-        ServerError::BusyKey,
-        ServerError::ClusterDown,
-        ServerError::Denied,
-        ServerError::Err,
-        ServerError::ExecAbort,
-        ServerError::MasterDown,
-        ServerError::Misconf,
-        ServerError::NoReplicas,
-        ServerError::NoScript,
-        ServerError::WrongType,
-    ];
-
     /// The error with this first word.
     pub(crate) fn of(word: &[u8]) -> Option<ServerError> {
-        ServerError::KNOWN
+        use ServerError::*;
+        let known = [
+            Busy,
+            BusyKey,
+            ClusterDown,
+            Denied,
+            Err,
+            ExecAbort,
+            MasterDown,
+            Misconf,
+            NoReplicas,
+            NoScript,
+            WrongType,
+        ];
+        known
             .into_iter()
             .find(|known| known.word().as_bytes() == word)
     }

@@ -86,26 +86,24 @@ fn alert(number: u8) -> Option<&'static str> {
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use TlsError::*;
-        match self {
-            Alert(number) => match alert(*number) {
-                Some(text) => write!(f, "{text} (alert {number})"),
-                None => write!(f, "alert {number} of the server"),
-            },
-            BadCertificate => f.write_str("damaged, revoked, or of a kind that is not supported"),
-            CertificateExpired => f.write_str("expired"),
-            CertificateNotYetValid => {
-                f.write_str("not valid yet; or the clock of this machine is wrong")
+        f.write_str(match self {
+            Alert(number) => {
+                return match alert(*number) {
+                    Some(text) => write!(f, "{text} (alert {number})"),
+                    None => write!(f, "alert {number} of the server"),
+                };
             }
-            CertificateVersion1 => {
-                f.write_str("X.509 version 1; issue one of version 3 with a SAN")
-            }
-            ClientCertificateRequired => f.write_str("the server requires a client certificate"),
-            Incompatible => f.write_str("no version or cipher in common with the server"),
-            Misbehaved => f.write_str("the server violates the protocol"),
-            Required => f.write_str("the port speaks TLS only, and the URL does not say rediss://"),
-            UnknownIssuer => f.write_str("unknown issuer"),
-            WrongName => f.write_str("issued for another name or address"),
-        }
+            BadCertificate => "damaged, revoked, or of a kind that is not supported",
+            CertificateExpired => "expired",
+            CertificateNotYetValid => "not valid yet; or the clock of this machine is wrong",
+            CertificateVersion1 => "X.509 version 1; issue one of version 3 with a SAN",
+            ClientCertificateRequired => "the server requires a client certificate",
+            Incompatible => "no version or cipher in common with the server",
+            Misbehaved => "the server violates the protocol",
+            Required => "the port speaks TLS only, and the URL does not say rediss://",
+            UnknownIssuer => "unknown issuer",
+            WrongName => "issued for another name or address",
+        })
     }
 }
 

@@ -41,6 +41,12 @@ impl ForkEpoch {
         Ok(ForkEpoch(FORKS.load(Ordering::Relaxed)))
     }
 
+    /// The epoch of this process. If the C library has no memory left, forks are not counted yet.
+    pub(crate) fn known() -> ForkEpoch {
+        let _ = ForkEpoch::current();
+        ForkEpoch(FORKS.load(Ordering::Relaxed))
+    }
+
     /// Whether this process was forked since, and has inherited what was made in this epoch.
     pub(crate) fn is_forked(self) -> bool {
         // The handler runs in the child's only thread, before anything else there.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`background_call`] | a call that may block, in a thread of its own |
 //! | `blocking` | a connection that blocks, for the command line; with the feature `cli` |
-//! | [`channel`] | a sleep that several channels can end |
+//! | [`channel`] | a sleep that two channels can end |
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
 //! | [`entropy`] | owner tokens and jitter |
 //! | [`fork`] | whether the process was forked. The one file of unsafe code, so that it contains a socket option, too |

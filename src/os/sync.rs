@@ -89,7 +89,7 @@ impl ForkSafeSpinLock {
 
     /// Does something that is short, and cannot panic, while no other thread of this process does.
     pub(crate) fn pass<R>(&self, act: impl FnOnce() -> R) -> R {
-        let here = ForkEpoch::current().map_or(1, ForkEpoch::number);
+        let here = ForkEpoch::known().number();
         loop {
             let inside = self.inside.load(Ordering::Relaxed);
             // A thread of another fork epoch is not in this process.

@@ -14,7 +14,6 @@ use crate::world::{Event, World};
 use crossbeam_channel::{Receiver, TryRecvError};
 use shuttle::thread::{self, Thread};
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::time::Duration;
 
 thread_local! {
@@ -29,7 +28,7 @@ const ENDLESS: u64 = 5_000_000;
 pub(crate) enum Reason {
     Channel {
         wake: Receiver<()>,
-        cancelled: Receiver<Infallible>,
+        cancelled: Receiver<()>,
     },
     Condvar(usize),
     Mutex(usize),

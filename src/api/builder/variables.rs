@@ -9,12 +9,13 @@ use crate::algorithm::quarantine::RestartPolicy;
 use crate::algorithm::time::{Human, parse_duration};
 use crate::events::error::{Error, Result, config_error};
 use crate::protocol::endpoint;
-use Setter::{Other, Time, Truth};
+use Setter::{Other, Text, Time, Truth};
 use std::ffi::OsStr;
 use std::time::Duration;
 
 /// What makes a setting of a value. A value that cannot be one is refused.
 enum Setter {
+    Text(fn(Builder, &str) -> Builder),
     Time(fn(Builder, Duration) -> Builder),
     Truth(fn(Builder, bool) -> Builder),
     /// With what the value must be; none if it cannot be that.
@@ -40,16 +41,12 @@ const VARIABLES: &[(&str, Setter)] = &[
     #[cfg(feature = "tls")]
     (
         "CACERT",
-        Other("", |builder, value| {
-            Some(builder.change_tls(|tls| tls.roots_file(value)))
-        }),
+        Text(|builder, value| builder.change_tls(|tls| tls.roots_file(value))),
     ),
     #[cfg(feature = "tls")]
     (
         "CERT",
-        Other("", |builder, value| {
-            Some(builder.change_tls(|tls| tls.certificate_file(value.into())))
-        }),
+        Text(|builder, value| builder.change_tls(|tls| tls.certificate_file(value.into()))),
     ),
     (
         "DRIFT_FACTOR",
@@ -62,9 +59,7 @@ const VARIABLES: &[(&str, Setter)] = &[
     #[cfg(feature = "tls")]
     (
         "KEY",
-        Other("", |builder, value| {
-            Some(builder.change_tls(|tls| tls.key_file(value.into())))
-        }),
+        Text(|builder, value| builder.change_tls(|tls| tls.key_file(value.into()))),
     ),
     (
         "LABEL",
@@ -80,13 +75,10 @@ const VARIABLES: &[(&str, Setter)] = &[
     ("NODE_TIMEOUT", Time(Builder::node_timeout)),
     (
         "PASSWORD_FILE",
-        Other("", |builder, value| Some(builder.password_file(value))),
+        Text(|builder, value| builder.password_file(value)),
     ),
     ("PLACE_LEASE", Time(Builder::place_lease)),
-    (
-        "PREFIX",
-        Other("", |builder, value| Some(builder.prefix(value))),
-    ),
+    ("PREFIX", Text(|builder, value| builder.prefix(value))),
     (
         "RELEASE_NOTIFICATIONS",
         Truth(Builder::release_notifications),
@@ -273,6 +265,7 @@ impl Builder {
     /// The builder with the setting that a value makes.
     fn with(self, setter: &Setter, value: &str) -> Result<Builder> {
         let builder = match *setter {
+            Text(set) => set(self, value),
             Time(set) => {
                 let time = parse_duration(value)
                     .ok_or_else(|| config_error("must be a duration, such as 250ms, 30s or 5m"))?;
@@ -430,7 +423,7 @@ mod tests {
     fn a_refusal_names_the_variable_and_never_the_value() {
         for (name, setter) in VARIABLES {
             let expected = match setter {
-                Other("", _) => continue,
+                Text(_) => continue,
                 Other(expected, _) => expected,
                 Time(_) => "must be a duration, such as 250ms, 30s or 5m",
                 Truth(_) => "must be true or false",

@@ -62,15 +62,14 @@ fn flag(is_set: bool) -> Duration {
 type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
 
 pub(super) struct NodeSources {
-    /// None when the system did not report it.
-    created_in: Option<ForkEpoch>,
+    created_in: ForkEpoch,
     sources: Mutex<Vec<NodeSource>>,
 }
 
 impl NodeSources {
     pub(super) fn new() -> NodeSources {
         NodeSources {
-            created_in: ForkEpoch::current().ok(),
+            created_in: ForkEpoch::known(),
             sources: Mutex::new(Vec::new()),
         }
     }
@@ -112,6 +111,6 @@ impl NodeSources {
     }
 
     fn is_inherited(&self) -> bool {
-        self.created_in.is_some_and(ForkEpoch::is_forked)
+        self.created_in.is_forked()
     }
 }

@@ -2,21 +2,15 @@
 
 use crate::kernel::{self, Reason};
 use crossbeam_channel::{Receiver, TryRecvError};
-use std::convert::Infallible;
 use std::time::Duration;
 
 /// The library's own, for its unit tests, which run without a simulation.
 #[path = "../../../src/os/channel.rs"]
 mod real;
 
-pub(crate) fn sleep(
-    wake: &Receiver<()>,
-    cancelled_by: &Receiver<()>,
-    cancelled: &Receiver<Infallible>,
-    time: Duration,
-) -> bool {
+pub(crate) fn sleep(wake: &Receiver<()>, cancelled: &Receiver<()>, time: Duration) -> bool {
     if !kernel::is_inside() {
-        return real::sleep(wake, cancelled_by, cancelled, time);
+        return real::sleep(wake, cancelled, time);
     }
     let is_cancelled = || cancelled.try_recv() == Err(TryRecvError::Disconnected);
     if !is_cancelled() && wake.try_recv() == Err(TryRecvError::Empty) {
