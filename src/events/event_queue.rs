@@ -17,7 +17,7 @@
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
 use crate::events::event::{Event, LossReason};
-use crate::events::metrics::class::{Class, ClassId};
+use crate::events::metrics::class::ClassId;
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
 use crate::events::release::ReleaseOutcome;
@@ -46,64 +46,6 @@ pub(crate) struct ReleaseContext {
     pub(crate) class: Option<ClassId>,
     /// Whether observers get the outcome.
     pub(crate) is_observed: bool,
-}
-
-impl ReleaseContext {
-    /// The loss of the lock that the release has found, and how the release ended; none where that
-    /// is not known.
-    fn findings(&self, verdict: ReleaseVerdict) -> (Option<LossReason>, Option<ReleaseOutcome>) {
-        let outcome = ReleaseOutcome::of(verdict, self.was_valid);
-        let loss = match outcome {
-            _ if self.loss_reported => None,
-            _ if !self.was_valid => Some(LossReason::LeaseEnded),
-            Some(ReleaseOutcome::Expired) => Some(LossReason::KeyGone),
-            Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) | None => None,
-        };
-        (loss, outcome)
-    }
-
-    /// Counts the release, and the loss of the lock if the release has found it.
-    pub(crate) fn count(&self, class: &Class, verdict: ReleaseVerdict, is_dropped: bool) {
-        let (loss, outcome) = self.findings(verdict);
-        if let Some(reason) = loss {
-            class.lost(reason);
-        }
-        class.released(outcome, is_dropped);
-    }
-
-    /// The events: the loss of the lock if the release has found it, and then the end of the
-    /// release.
-    pub(crate) fn events(
-        &self,
-        names: &Names,
-        verdict: ReleaseVerdict,
-        faults: &[(NodeId, Fault)],
-        is_dropped: bool,
-    ) -> impl Iterator<Item = Event> {
-        let (loss, outcome) = self.findings(verdict);
-        let name = names.lock(&self.key);
-        let held = self.held;
-        let lost = loss.map(|reason| Event::Lost {
-            name: Arc::clone(&name),
-            reason,
-            held,
-        });
-        let end = match outcome {
-            Some(outcome) => Event::Released {
-                name,
-                held,
-                is_dropped,
-                outcome,
-            },
-            None => Event::ReleaseFailed {
-                name,
-                held,
-                is_dropped,
-                causes: names.faults(faults),
-            },
-        };
-        lost.into_iter().chain([end])
-    }
 }
 
 /// Events that were not delivered yet.
@@ -167,12 +109,58 @@ impl EventQueue {
         verdict: ReleaseVerdict,
         faults: &[(NodeId, Fault)],
     ) {
+        if let Some(events) = self.ended(release, verdict, faults, true) {
+            self.extend(events, LIMIT);
+        }
+    }
+
+    /// Counts a release that has ended, and the loss of the lock if the release has found it.
+    /// Returns the events of both, if observers get them.
+    pub(crate) fn ended(
+        &self,
+        release: &ReleaseContext,
+        verdict: ReleaseVerdict,
+        faults: &[(NodeId, Fault)],
+        is_dropped: bool,
+    ) -> Option<impl Iterator<Item = Event>> {
+        // None where that is not known.
+        let outcome = ReleaseOutcome::of(verdict, release.was_valid);
+        let loss = match outcome {
+            _ if release.loss_reported => None,
+            _ if !release.was_valid => Some(LossReason::LeaseEnded),
+            Some(ReleaseOutcome::Expired) => Some(LossReason::KeyGone),
+            Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) | None => None,
+        };
         if let (Some(counters), Some(class)) = (&self.counters, release.class) {
-            release.count(counters.class(class), verdict, true);
+            let class = counters.class(class);
+            loss.into_iter().for_each(|reason| class.lost(reason));
+            class.released(outcome, is_dropped);
         }
-        if release.is_observed && !self.is_unobserved {
-            self.extend(release.events(&self.names, verdict, faults, true), LIMIT);
-        }
+        let held = release.held;
+        let events = || {
+            let name = self.names.lock(&release.key);
+            let lost = loss.map(|reason| Event::Lost {
+                name: Arc::clone(&name),
+                reason,
+                held,
+            });
+            let end = match outcome {
+                Some(outcome) => Event::Released {
+                    name,
+                    held,
+                    is_dropped,
+                    outcome,
+                },
+                None => Event::ReleaseFailed {
+                    name,
+                    held,
+                    is_dropped,
+                    causes: self.names.faults(faults),
+                },
+            };
+            lost.into_iter().chain([end])
+        };
+        (release.is_observed && !self.is_unobserved).then(events)
     }
 
     /// Queues events, or drops each that exceeds the limit.

@@ -129,8 +129,8 @@ impl Reporter {
         self.count(key, |class| class.lets_go(None));
     }
 
-    /// A guard is dropped: what the event of its release needs.
-    pub(crate) fn dropped(
+    /// A guard has ended: what the events of its release need.
+    pub(crate) fn hold_ended(
         &self,
         key: &Arc<str>,
         was_valid: bool,
@@ -374,22 +374,17 @@ impl Reporter {
         });
     }
 
-    /// The release by `unlock` has been counted.
+    /// The nodes have replied to the release by `unlock`, or the time for that is over.
     pub(crate) fn unlocked(
         &self,
-        release: &ReleaseContext,
+        release: Option<ReleaseContext>,
         tally: &Tally,
         faults: &[(NodeId, Fault)],
     ) {
-        let verdict = tally.release();
-        self.count(&release.key, |class| {
-            class.lets_go(Some(release.held));
-            release.count(class, verdict, false);
-        });
-        if let Some(target) = self.observed_here() {
-            release
-                .events(&target.names, verdict, faults, false)
-                .for_each(|event| target.call(&event));
+        if let (Some(target), Some(release)) = (&self.target, release) {
+            let events = target.queue.ended(&release, tally.release(), faults, false);
+            let events = events.into_iter().flatten();
+            events.for_each(|event| target.call(&event));
         }
         self.deliver_at_most(self.most_queued);
     }

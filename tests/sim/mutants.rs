@@ -266,8 +266,8 @@ const MUTANTS: &[Mutant] = &[
     mutant(
         "the outcome of a dropped guard is not reported",
         "api/held_lock/release.rs",
-        "dropped(key.title(), was_valid, loss_reported, held);",
-        "dropped(key.title(), was_valid, loss_reported, held).filter(|_| was_valid);",
+        "hold_ended(key.title(), was_valid, loss_reported, held);",
+        "hold_ended(key.title(), was_valid, loss_reported, held).filter(|_| was_valid);",
     ),
     mutant(
         "a queue timeout that reports nothing",
@@ -284,8 +284,8 @@ const MUTANTS: &[Mutant] = &[
     mutant(
         "a background release that is not counted",
         "events/event_queue.rs",
-        "            release.count(counters.class(class), verdict, true);\n",
-        "",
+        "            class.released(outcome, is_dropped);\n",
+        "            if !is_dropped {\n                class.released(outcome, is_dropped);\n            }\n",
     ),
     mutant(
         "a cancelled call that reports nothing",

@@ -10,12 +10,10 @@ use crate::engine::calls::{AttemptRecord, Release, ReleaseScope};
 use crate::engine::watchdog_thread::Unregistered;
 use crate::events::error::Result;
 use crate::events::event::LossReason;
-use crate::events::event_queue::ReleaseContext;
 use crate::events::release::ReleaseOutcome;
 use crate::events::spans::HoldOutcome;
 use crate::os::sync::lock;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 impl HeldLock {
@@ -41,19 +39,11 @@ impl HeldLock {
             Some(_) => HoldOutcome::Expired,
             None => HoldOutcome::Unconfirmed,
         });
+        let key = self.key().title();
         let held = self.held_at(now);
-        let key = Arc::clone(self.key().title());
-        let context = ReleaseContext {
-            key,
-            was_valid,
-            loss_reported: left.loss_reported,
-            held,
-            class: None,
-            is_observed: true,
-        };
-        self.client
-            .report
-            .unlocked(&context, &count.tally, &count.faults);
+        let report = &client.report;
+        let context = report.hold_ended(key, was_valid, left.loss_reported, held);
+        report.unlocked(context, &count.tally, &count.faults);
         outcome.ok_or_else(|| {
             self.client.unavailable(
                 "confirm the release of",
@@ -109,7 +99,7 @@ impl HeldLock {
         let held = self.held_at(now);
         let context = client
             .report
-            .dropped(key.title(), was_valid, loss_reported, held);
+            .hold_ended(key.title(), was_valid, loss_reported, held);
         client.engine.post_release(
             self.release_at(now.lease, left.reached),
             now.steady,
