@@ -33,6 +33,7 @@ use std::{fmt, fs};
 /// # Ok::<(), quorumlock::Error>(())
 /// ```
 #[derive(Clone, Default)]
+#[must_use]
 pub struct Tls {
     roots: Vec<From>,
     /// The client's, with its chain.
@@ -54,14 +55,12 @@ impl Tls {
     }
 
     /// Adds roots: certificates in PEM, one or more.
-    #[must_use]
     pub fn roots_pem(mut self, pem: impl Into<Vec<u8>>) -> Tls {
         self.roots.push(From::Pem(pem.into()));
         self
     }
 
     /// Adds the roots of a file, in PEM. It is read when the client is built, and when it changes.
-    #[must_use]
     pub fn roots_file(mut self, path: impl Into<PathBuf>) -> Tls {
         self.roots.push(From::File(path.into()));
         self
@@ -72,7 +71,6 @@ impl Tls {
     /// Default: none.
     ///
     /// The key must not be encrypted. Neither appears in any error or `Debug` output.
-    #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
         self.certificate = Some(From::Pem(certificate.into()));
         self.key = Some(From::Pem(key.into()));
@@ -81,7 +79,6 @@ impl Tls {
 
     /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built,
     /// and when one changes.
-    #[must_use]
     pub fn identity_file(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
         self.certificate_file(certificate.into())
             .key_file(key.into())

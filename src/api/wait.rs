@@ -31,6 +31,7 @@ const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// # drop(wait);
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Wait {
     pub(crate) limit: Limit,
     cancel: CancelSource,
@@ -78,7 +79,6 @@ impl Wait {
     }
 
     /// Lets a handle end the wait. Replaces an earlier handle or channel.
-    #[must_use]
     pub fn cancelled_by(mut self, handle: &CancelHandle) -> Wait {
         self.cancel = CancelSource::Handle(handle.clone());
         self
@@ -86,7 +86,6 @@ impl Wait {
 
     /// Lets a channel end the wait, by a message, which is taken, or by its last sender going away.
     /// Replaces an earlier handle or channel.
-    #[must_use]
     pub fn cancelled_by_channel(mut self, receiver: Receiver<()>) -> Wait {
         self.cancel = CancelSource::Channel(receiver);
         self

@@ -23,6 +23,7 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 /// whose connections have ended. Where one has lost its data, all locks are extended at once, and
 /// set again there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct Watchdog {
     period: Option<Duration>,
     margin: Option<Duration>,
@@ -38,7 +39,6 @@ impl Watchdog {
 
     /// How long after an extension the next one follows. Default: a third of the time to live. At
     /// most half of the validity is waited in any case, so that there is time to try again.
-    #[must_use]
     pub fn period(mut self, period: Duration) -> Watchdog {
         self.period = Some(period);
         self
@@ -47,7 +47,6 @@ impl Watchdog {
     /// How long before the end of its validity a lock that could not be extended is reported lost,
     /// so that its holder can stop in time. Default: a tenth of the validity, at most 1 s. Less
     /// than half of the validity. When it has been reported, nothing extends the lock any more.
-    #[must_use]
     pub fn notify_before(mut self, margin: Duration) -> Watchdog {
         self.margin = Some(margin);
         self
@@ -56,7 +55,6 @@ impl Watchdog {
     /// How often a lock is extended automatically. After the last time it runs out, and is reported
     /// lost. Default: without limit. Extensions by hand do not count, nor does one that is made
     /// early for a node that has lost its data.
-    #[must_use]
     pub fn max_extensions(mut self, extensions: u32) -> Watchdog {
         self.max_extensions = Some(extensions);
         self
@@ -64,7 +62,6 @@ impl Watchdog {
 
     /// For how long a lock is extended automatically, counted from when it was taken. Default:
     /// without limit.
-    #[must_use]
     pub fn max_duration(mut self, time: Duration) -> Watchdog {
         self.max_duration = Some(time);
         self

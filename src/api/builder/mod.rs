@@ -73,6 +73,7 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Builder {
     /// The URL of each node.
     nodes: Vec<String>,
@@ -166,14 +167,12 @@ impl Builder {
     /// Every client of a lock must name the same nodes, and the same database of each. Three or
     /// five make a sound quorum; one makes the single-instance lock, which is as available as that
     /// one server. The limit is 64.
-    #[must_use]
     pub fn node(mut self, url: impl Into<String>) -> Builder {
         self.nodes.push(url.into());
         self
     }
 
     /// Adds several nodes by their URLs, each as by [`node`](Builder::node).
-    #[must_use]
     pub fn nodes(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Builder {
         self.nodes.extend(urls.into_iter().map(Into::into));
         self
@@ -211,7 +210,6 @@ impl Builder {
     ///     .build()?;
     /// # Ok::<(), quorumlock::Error>(())
     /// ```
-    #[must_use]
     pub fn credentials(
         mut self,
         provider: impl Fn(
@@ -236,7 +234,6 @@ impl Builder {
     /// A file that cannot be used changes nothing, and is an
     /// [event](crate::event::Event::CredentialsFailed). [`build`](Builder::build) fails if it
     /// cannot be used by then. A relative path is one from the present directory, each time.
-    #[must_use]
     pub fn password_file(mut self, path: impl Into<std::path::PathBuf>) -> Builder {
         self.login = Some(Login::File(path.into()));
         self
@@ -265,7 +262,6 @@ impl Builder {
     /// assert_eq!(durable, [true, true, false]);
     /// # Ok::<(), quorumlock::Error>(())
     /// ```
-    #[must_use]
     pub fn durable(mut self, durable: bool) -> Builder {
         self.durable = durable;
         self
@@ -274,7 +270,6 @@ impl Builder {
     /// What is put before a resource's name to make its key. Default: nothing, so that every other
     /// Redlock client that names the same nodes and uses the same key excludes this one and is
     /// excluded by it.
-    #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
         self.prefix = prefix.into();
         self
@@ -289,7 +284,6 @@ impl Builder {
     /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node
     /// farther away than that, no attempt succeeds. Keep it a small part of the times to live: what
     /// an attempt takes is missing from the lease.
-    #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
         self.node_timeout = timeout;
         self
@@ -298,7 +292,6 @@ impl Builder {
     /// The part of a time to live by which clocks of servers and clients may disagree. Default:
     /// 0.01. At least 0, less than 1. A lease is shorter than its time to live by this part and 2
     /// ms (Redlock's clock drift).
-    #[must_use]
     pub fn drift_factor(mut self, factor: f64) -> Builder {
         self.drift_factor = factor;
         self
@@ -308,7 +301,6 @@ impl Builder {
     /// it early. Default: 2 ms and 250 ms. Delays are random, and grow while the lock stays held;
     /// at once, where a [release](Builder::release_notifications) would be heard of. The shortest
     /// is more than zero.
-    #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
         self.retry_min = shortest;
         self.retry_max = longest;
@@ -319,7 +311,6 @@ impl Builder {
     /// [`Wait::unlimited`](crate::Wait::unlimited) go on when no quorum of nodes answers. Default:
     /// 3 s. Waits with a limit of their own go on until that, unless so many nodes have
     /// [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
-    #[must_use]
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
         self.unavailable_after = time;
         self
@@ -328,7 +319,6 @@ impl Builder {
     /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10
     /// s, or [`max_ttl`](Builder::max_ttl) if that is shorter. One that is longer than `max_ttl` is
     /// refused.
-    #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Builder {
         self.ttl = Some(ttl);
         self
@@ -342,7 +332,6 @@ impl Builder {
     /// same. A lock with a longer time to live fails at its first use, as
     /// [`Config`](crate::ErrorKind::Config). Work that takes longer needs no longer time to live: a
     /// [`Watchdog`](crate::Watchdog) extends its lock.
-    #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
         self.max_ttl = ttl;
         self
@@ -374,7 +363,6 @@ impl Builder {
     /// assert!(revived.elapsed() >= Duration::from_millis(300));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn restart_policy(mut self, policy: RestartPolicy) -> Builder {
         self.restart_policy = policy;
         self
@@ -388,7 +376,6 @@ impl Builder {
     /// takes the processor that a server needs, not when answers take longer, and never while
     /// several threads use the client. On a machine whose processors are all busy with other
     /// programs, switch it off.
-    #[must_use]
     pub fn spin(mut self, time: Duration) -> Builder {
         self.spin = time;
         self
@@ -426,7 +413,6 @@ impl Builder {
     /// assert!(waiting.join().unwrap()?.is_some(), "it was woken, and did not wait for a minute");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn release_notifications(mut self, release_notifications: bool) -> Builder {
         self.release_notifications = release_notifications;
         self
@@ -435,7 +421,6 @@ impl Builder {
     /// Calls `observer` with each [event](crate::event) of the locks and nodes of the client.
     /// Default: none. Each further call adds an observer. [The module](crate::event) lists when and
     /// on which thread it is called.
-    #[must_use]
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Builder {
         self.observers.push(Arc::new(observer));
         self
@@ -446,7 +431,6 @@ impl Builder {
     /// none. See [`Tls`](crate::Tls).
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-    #[must_use]
     pub fn tls(mut self, tls: crate::Tls) -> Builder {
         self.tls = tls;
         self
@@ -461,7 +445,6 @@ impl Builder {
 
     /// Counts what the client does, for a metrics server: see [`Counters`]. Default: nothing is
     /// counted. Replaces earlier counters. It needs no observer.
-    #[must_use]
     pub fn counters(mut self, counters: &Counters) -> Builder {
         self.counters = Some(counters.clone());
         self
@@ -492,7 +475,6 @@ impl Builder {
     /// # drop(guard);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Builder {
         self.label = Some(label.into());
         self
@@ -511,7 +493,6 @@ impl Builder {
     ///
     /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer
     /// acquired or extended the lock, for the longest time that a client asked for.
-    #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;
         self
@@ -528,7 +509,6 @@ impl Builder {
     ///
     /// A call that waits and gets no message asks the nodes once in this time, and later the more
     /// are in front of it: one millisecond for each.
-    #[must_use]
     pub fn place_lease(mut self, time: Duration) -> Builder {
         self.place_lease = time;
         self
