@@ -7,7 +7,7 @@ use crate::protocol::key_space;
 use std::sync::Arc;
 
 /// The addresses of a client's nodes, and the prefix of its keys.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Names {
     pub(crate) nodes: Box<[Arc<str>]>,
     pub(crate) prefix: String,

@@ -26,7 +26,7 @@ pub(crate) struct NodeStates {
 }
 
 /// What is known of one node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct NodeRecord {
     pub(crate) state: NodeMode,
     /// When the node entered this state.

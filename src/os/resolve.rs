@@ -11,7 +11,6 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// A look-up under way or done.
-#[derive(Clone, Debug)]
 pub(crate) struct Resolution {
     answer: Arc<Mutex<Option<Vec<SocketAddr>>>>,
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 /// How to protect the connections to one node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) enum TransportConfig {
     #[default]
     Plain,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The families of [`NUMBERS`], by index.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Number {
     Waiting,
     Held,
@@ -29,7 +29,7 @@ enum Number {
 }
 
 /// The result of an extension, as an index of its label's values.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum ExtensionResult {
     Extended,
     Failed,

@@ -16,7 +16,7 @@ pub(crate) struct Family {
 type Label = (&'static str, &'static [&'static str]);
 
 /// What its numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
     Gauge,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One node, as a client sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct NodeSample {
     pub(crate) address: String,
     /// Whether it answers.

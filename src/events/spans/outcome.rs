@@ -1,7 +1,7 @@
 //! How a hold ends.
 
 /// How a hold ends: the field `outcome` of its span.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum HoldOutcome {
     /// The guard was detached: the lock is held without it.
     Detached,

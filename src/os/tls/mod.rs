@@ -242,12 +242,6 @@ impl TlsTarget {
     }
 }
 
-impl fmt::Debug for TlsTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsTarget").finish_non_exhaustive()
-    }
-}
-
 /// The client certificate, and whether a server has asked in vain for one.
 struct Identity {
     key: Option<Arc<CertifiedKey>>,
