@@ -358,7 +358,8 @@ impl MutexGuard<Fenced<Write>> {
 impl MutexGuard<Set> {
     /// The names, without the prefix: sorted, and each once.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.held.lock().names()
+        let lock = self.held.lock();
+        lock.client.resources(lock.key())
     }
 }
 

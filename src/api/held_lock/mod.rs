@@ -111,11 +111,6 @@ impl HeldLock {
         self.client.resource(self.key().title())
     }
 
-    /// The names of a set, in order; the name of any other lock.
-    pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.client.resources(self.key())
-    }
-
     /// What kind of lock it is, with the number of the acquisition if it is fenced.
     pub(crate) fn kind(&self) -> Kind {
         self.claim.kind

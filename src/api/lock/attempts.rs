@@ -204,7 +204,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// kind of the lock has to be asked for so.
     pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
         let kind = self.call.kind();
-        let is_set = self.call.is_set();
+        let is_set = self.call.lock.is_set();
         let is_asked_on = std::mem::take(&mut self.asks_for_all);
         if let (true, false, Some(queue)) = (is_set, is_asked_on, self.machine.queue()) {
             queue.ask(self.now.steady);
@@ -443,9 +443,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// The error of a call that found neither that the lock is its own nor that it is held.
     fn failed(&mut self, verdict: Verdict) -> Error {
-        let LockCall { lock, ttl, .. } = self.call;
-        let client = &lock.client;
-        let name = self.call.name();
+        let client = self.call.client();
         let result = self.last.take().map(|(_, result)| result);
         match verdict {
             Verdict::Cancelled => self.call.cancelled(),
@@ -463,7 +461,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
             Verdict::TooLate => {
                 self.account.is_too_late = true;
-                Error::too_late(name, ttl.duration())
+                Error::too_late(self.call.name(), self.call.ttl.duration())
             }
             Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => self
                 .call

@@ -57,11 +57,6 @@ impl<'m> LockCall<'m> {
         }
     }
 
-    /// Whether it is for several names.
-    pub(super) fn is_set(&self) -> bool {
-        matches!(self.local, LocalLock::Set(_))
-    }
-
     /// Whether every attempt is made in the call's turn.
     pub(super) fn is_in_turn(&self) -> bool {
         self.lock.is_fair || self.lock.kind.is_read_write()

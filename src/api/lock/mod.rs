@@ -122,11 +122,9 @@ impl Lock {
     /// The same lock with a number for each acquisition.
     pub(super) fn fenced(mut self) -> Lock {
         let floor = FencingToken::saturating(0);
-        if self.kind == Kind::Plain {
+        self.kind = if let Kind::Plain = self.kind {
             let key = LockKey::One(fenced::KEYS.key("", self.key().title()).into());
             self.local = self.client.local_lock(&key);
-        }
-        self.kind = if let Kind::Plain = self.kind {
             Kind::Fenced(floor)
         } else {
             self.kind.with_fence(floor)
@@ -149,11 +147,6 @@ impl Lock {
     /// The name without the prefix; of a set, its names.
     pub(super) fn name(&self) -> &str {
         self.client.resource(self.key().title())
-    }
-
-    /// The names of a set, in order; the name of any other lock.
-    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.client.resources(self.key())
     }
 
     /// How many permits a semaphore has, as the program has given it.
@@ -218,7 +211,8 @@ impl Lock {
     /// A call for the lock begins.
     fn begin_call(&self) -> Result<WaitSpan> {
         self.client.check_process()?;
-        Ok(WaitSpan::begin(self.key(), self.kind, || self.name()))
+        let names = &self.client.settings.names;
+        Ok(WaitSpan::begin(names, self.key(), self.kind))
     }
 
     /// Makes what is held of a lock, or of a slot, that was acquired at this time, or attached to.
@@ -247,8 +241,7 @@ impl Lock {
         let span = if record.kind == Kind::Read {
             HoldSpan::NONE
         } else {
-            let key = local.key();
-            HoldSpan::begin(key, record.kind, || client.resource(key.title()), link)
+            HoldSpan::begin(&client.settings.names, local.key(), record.kind, link)
         };
         HeldLock::new(client.clone(), local.clone(), record, lease, ttl, span).watched(watched)
     }

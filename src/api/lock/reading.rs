@@ -68,7 +68,7 @@ impl Lock {
     }
 
     fn read_span(&self, link: SpanLink) -> HoldSpan {
-        HoldSpan::begin(self.key(), Kind::Read, || self.name(), link)
+        HoldSpan::begin(&self.client.settings.names, self.key(), Kind::Read, link)
     }
 
     /// Makes what a writer holds a lock to read, with the settings of this lock.

@@ -256,7 +256,7 @@ impl Mutex<Any> {
 impl Mutex<Set> {
     /// The names, without the prefix: sorted, and each once.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.lock.names()
+        self.lock.client.resources(self.lock.key())
     }
 }
 

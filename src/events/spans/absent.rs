@@ -3,6 +3,7 @@
 use super::outcome::HoldOutcome;
 use crate::algorithm::kind::Kind;
 use crate::events::event::GaveUpReason;
+use crate::events::names::Names;
 use crate::protocol::lock_key::LockKey;
 
 pub(crate) struct SpanLink;
@@ -16,7 +17,7 @@ impl SpanLink {
 }
 
 impl WaitSpan {
-    pub(crate) fn begin<'n>(_: &LockKey, _: Kind, _: impl FnOnce() -> &'n str) -> WaitSpan {
+    pub(crate) fn begin(_: &Names, _: &LockKey, _: Kind) -> WaitSpan {
         WaitSpan
     }
 
@@ -30,12 +31,7 @@ impl WaitSpan {
 impl HoldSpan {
     pub(crate) const NONE: HoldSpan = HoldSpan;
 
-    pub(crate) fn begin<'n>(
-        _: &LockKey,
-        _: Kind,
-        _: impl FnOnce() -> &'n str,
-        _: SpanLink,
-    ) -> HoldSpan {
+    pub(crate) fn begin(_: &Names, _: &LockKey, _: Kind, _: SpanLink) -> HoldSpan {
         HoldSpan
     }
 

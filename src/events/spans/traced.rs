@@ -4,6 +4,7 @@ use super::outcome::HoldOutcome;
 use crate::algorithm::kind::Kind;
 use crate::events::event::GaveUpReason;
 use crate::events::metrics::families::WAIT_OUTCOMES;
+use crate::events::names::Names;
 use crate::events::report::isolated;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, is_in_callback, lock};
@@ -51,13 +52,13 @@ impl SpanLink {
 
 impl WaitSpan {
     /// A call of this thread begins.
-    pub(crate) fn begin<'n>(key: &LockKey, kind: Kind, name: impl FnOnce() -> &'n str) -> WaitSpan {
+    pub(crate) fn begin(names: &Names, key: &LockKey, kind: Kind) -> WaitSpan {
         let open = OpenSpan::begin(|| {
             span!(
                 target: TARGET,
                 LEVEL,
                 "quorumlock.wait",
-                lock.name = name(),
+                lock.name = names.name_of(key.title()),
                 lock.kind = label_of_kind(kind, key),
                 attempts = field::Empty,
                 outcome = field::Empty,
@@ -86,18 +87,13 @@ impl HoldSpan {
     pub(crate) const NONE: HoldSpan = HoldSpan(None);
 
     /// A call of this thread has acquired a lock, or has made a guard of it.
-    pub(crate) fn begin<'n>(
-        key: &LockKey,
-        kind: Kind,
-        name: impl FnOnce() -> &'n str,
-        link: SpanLink,
-    ) -> HoldSpan {
+    pub(crate) fn begin(names: &Names, key: &LockKey, kind: Kind, link: SpanLink) -> HoldSpan {
         let open = OpenSpan::begin(|| {
             let span = span!(
                 target: TARGET,
                 LEVEL,
                 "quorumlock.hold",
-                lock.name = name(),
+                lock.name = names.name_of(key.title()),
                 lock.kind = label_of_kind(kind, key),
                 fence = kind.fence().map(i64::from),
                 outcome = field::Empty,

@@ -37,7 +37,7 @@ impl<'a> Attempts<'a, '_> {
         });
         let request = request.unwrap_or(TakeRequest::WITHOUT_ENTRY);
         // Messages, which could be forged, do not decide the order of fair locks.
-        let by_command = request.by_command && !self.call.lock.is_fair && !self.call.is_set();
+        let by_command = request.by_command && !self.call.lock.is_fair && !self.call.lock.is_set();
         let request = TakeRequest {
             must_queue: self.call.lock.is_fair,
             by_command,
@@ -133,7 +133,7 @@ impl<'a> Attempts<'a, '_> {
     /// Whether a set has to store its entry before it asks for all keys: it does so unless it was
     /// told.
     pub(super) fn is_to_enqueue(&mut self) -> bool {
-        let is_set = self.call.is_set();
+        let is_set = self.call.lock.is_set();
         is_set && !self.asks_for_all && self.machine.queue().is_some_and(|queue| !queue.is_told())
     }
 
