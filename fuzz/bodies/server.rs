@@ -44,13 +44,13 @@ fn check_info(section: &[u8], lines: usize) {
         info.server().unwrap_or_default(),
         info.eviction().unwrap_or_default().to_owned(),
         info.objection(Phase::Handshake)
-            .map_or_else(String::new, |fault| fault.to_string()),
+            .map_or_else(String::new, |fault| fault.cause.to_string()),
     ];
     shown.iter().for_each(|text| check_shown(text));
 }
 
 fn check_error(text: &[u8]) {
-    check_shown(&ErrorReply::read(text).fault("EVAL").to_string());
+    check_shown(&ErrorReply::read(text).fault("EVAL").cause.to_string());
     let Some(master) = NamedMaster::read(text) else {
         return;
     };

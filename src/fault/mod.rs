@@ -59,12 +59,6 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.cause, self.phase)
-    }
-}
-
 /// How far a node had come when it failed.
 // C has the same numbers: they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -267,10 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_reads_as_a_clause() {
-        let fault = Fault::new(Phase::Reply, Cause::TimedOut);
-        assert_eq!(fault.to_string(), "timed out (reply)");
-        let fault = Fault::new(Phase::Handshake, Cause::Duplicate(2));
-        assert_eq!(fault.to_string(), "same server as node 2 (handshake)");
+    fn causes_and_phases_read_as_clauses() {
+        let shown = |phase: Phase, cause: Cause| format!("{cause} ({phase})");
+        assert_eq!(shown(Phase::Reply, Cause::TimedOut), "timed out (reply)");
+        assert_eq!(
+            shown(Phase::Handshake, Cause::Duplicate(2)),
+            "same server as node 2 (handshake)"
+        );
     }
 }

@@ -45,5 +45,3 @@ impl fmt::Display for ProtocolError {
         })
     }
 }
-
-impl std::error::Error for ProtocolError {}

@@ -215,7 +215,7 @@ mod tests {
             (Phase::Connect, Cause::Auth, false),
         ] {
             let fault = Fault::new(phase, cause);
-            assert_eq!(is_rejection(fault), is_rejected, "{fault}");
+            assert_eq!(is_rejection(fault), is_rejected, "{fault:?}");
         }
     }
 
