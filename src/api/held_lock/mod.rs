@@ -224,7 +224,7 @@ impl HeldLock {
     /// exists.
     fn enter(&self) -> Result<InUse<'_>> {
         self.client.check_process()?;
-        self.occupancy.enter(|| self.client.engine.now())
+        Ok(self.occupancy.free(|| self.client.engine.now())?.enter())
     }
 
     /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports

@@ -69,13 +69,12 @@ impl Occupancy {
         }))
     }
 
-    /// Uses the lock when no other thread does.
+    /// Waits until no other thread uses the lock.
     ///
     /// # Errors
     /// As [`free_until`](Occupancy::free_until).
-    pub(super) fn enter(&self, now: impl Fn() -> Timestamp) -> Result<InUse<'_>> {
+    pub(crate) fn free(&self, now: impl Fn() -> Timestamp) -> Result<Free<'_>> {
         self.free_until(Some(Timestamp::NEVER), now)?
-            .map(Free::enter)
             .ok_or_else(in_callback)
     }
 }
@@ -96,5 +95,5 @@ impl Drop for InUse<'_> {
 }
 
 fn in_callback() -> Error {
-    config_error("a lock is used by a callback of its own extension".to_owned())
+    config_error("a lock is used by a callback of its own extension")
 }

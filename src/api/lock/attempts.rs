@@ -10,13 +10,13 @@ use super::account::CallAccount;
 use super::call::LockCall;
 use super::slots::Search;
 use super::waiter::Waiter;
-use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds, WaitLimit};
+use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds};
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::TakeRequest;
-use crate::algorithm::time::{Readings, Timestamp};
+use crate::algorithm::time::Readings;
 use crate::algorithm::vote::Outcome;
 use crate::api::held_lock::HeldLock;
 use crate::api::wait::Wait;
@@ -89,8 +89,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let client = &lock.client;
         let settings = &client.settings;
         let (ticket, key_index) = queued.unzip();
-        let waits = ticket.is_some()
-            && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
+        let waits = ticket.is_some() && call.wait_deadline().is_some();
         let queues = waits && client.engine.has_messages();
         let woken = client
             .engine
@@ -141,15 +140,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
             waiter: None,
             ticket,
             key_index: key_index.unwrap_or_default(),
-        }
-    }
-
-    /// Until when the call may wait.
-    pub(super) fn until(&self) -> Timestamp {
-        if let WaitLimit::Until(deadline) = self.call.limit {
-            deadline
-        } else {
-            Timestamp::NEVER
         }
     }
 

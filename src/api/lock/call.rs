@@ -57,6 +57,15 @@ impl<'m> LockCall<'m> {
         }
     }
 
+    /// Until when the call may wait; `None` is not at all.
+    pub(super) fn wait_deadline(&self) -> Option<Timestamp> {
+        match self.limit {
+            WaitLimit::Once => None,
+            WaitLimit::Until(deadline) => Some(deadline).filter(|&until| until > self.started),
+            WaitLimit::WhileAvailable(_) => Some(Timestamp::NEVER),
+        }
+    }
+
     /// Whether every attempt is made in the call's turn.
     pub(super) fn is_in_turn(&self) -> bool {
         self.lock.is_fair || self.lock.kind.is_read_write()

@@ -25,7 +25,7 @@ pub(super) fn wait_in_queue(
 ) -> Result<bool> {
     let engine = &call.client().engine;
     // Without time to wait, the call still makes its one attempt.
-    let Some(deadline) = deadline_in_queue(call) else {
+    let Some(deadline) = call.wait_deadline() else {
         return Ok(true);
     };
     let mut notifications = None;
@@ -85,15 +85,6 @@ pub(super) fn wait_in_queue(
         }
         now = engine.readings();
         position = call.position(ticket, now.lease);
-    }
-}
-
-/// Until when to wait in the queue at most; `None` is not at all.
-pub(super) fn deadline_in_queue(call: &LockCall<'_>) -> Option<Timestamp> {
-    match call.limit {
-        WaitLimit::Once => None,
-        WaitLimit::Until(deadline) => Some(deadline).filter(|&deadline| deadline > call.started),
-        WaitLimit::WhileAvailable(_) => Some(Timestamp::NEVER),
     }
 }
 

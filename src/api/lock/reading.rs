@@ -4,6 +4,7 @@
 use super::Lock;
 use super::account::CallAccount;
 use super::attempts::{Attempts, Won};
+use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
@@ -141,11 +142,10 @@ impl Lock {
     /// Joins them as the first of the threads that wait.
     fn join_at_head(&self, attempts: &mut Attempts<'_, '_>) -> Result<Option<Share>> {
         let came_at = attempts.call.called_at.steady;
-        let until = attempts.until();
-        let until = if until > came_at {
-            until
-        } else {
-            Timestamp::NEVER
+        // A limit that has passed since is one all the same.
+        let until = match attempts.call.limit {
+            WaitLimit::Until(deadline) if deadline > came_at => deadline,
+            _ => Timestamp::NEVER,
         };
         let has_lease = self.shared().is_some();
         match self.join(came_at, Some(until), &attempts.account.span)? {

@@ -98,7 +98,7 @@ impl Lock {
                 held = self.first_held(now);
             }
             // Without time to wait, the call makes its one attempt, as with a single key.
-            if held.is_none() || queueing::deadline_in_queue(&call).is_none() {
+            if held.is_none() || call.wait_deadline().is_none() {
                 return at_head(&mut Attempts::new(
                     call,
                     Some((ticket, place)),

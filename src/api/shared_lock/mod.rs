@@ -120,10 +120,9 @@ impl SharedLock {
     }
 
     /// Waits until no other thread extends the lock. None begins to while the result exists.
-    fn at_rest(&self) -> Result<Option<Free<'_>>> {
-        self.held
-            .occupancy
-            .free_until(Some(Timestamp::NEVER), || self.held.client.engine.now())
+    fn at_rest(&self) -> Result<Free<'_>> {
+        let held = &self.held;
+        held.occupancy.free(|| held.client.engine.now())
     }
 
     /// Has a guard's callback called when the lock is lost.
