@@ -1,6 +1,6 @@
 //! What the driver of the machine sets and reads beside its steps.
 
-use super::{Acquire, AcquireState, Verdict, WaitLimit};
+use super::{Acquire, AcquireState, Verdict};
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Outcome;
@@ -38,12 +38,11 @@ impl Acquire {
                 Verdict::Held
             }
             Outcome::Pending | Outcome::Unavailable => {
-                self.is_cut_short = self
-                    .time_until_limit(t0)
-                    .is_some_and(|time| time < self.budget && now.since(t0) >= time);
-                if self.is_cut_short
-                    && (self.held || !self.has_failed && self.has_hardly_begun(t0, now))
-                {
+                let time = self.time_until_limit(t0);
+                self.is_cut_short = time < self.budget && now.since(t0) >= time;
+                // With so little time, no answer was to be expected.
+                let has_hardly_begun = time < SHORTEST_ATTEMPT;
+                if self.is_cut_short && (self.held || !self.has_failed && has_hardly_begun) {
                     return Verdict::Held;
                 }
                 self.has_failed |= !self.is_cut_short;
@@ -52,19 +51,13 @@ impl Acquire {
         }
     }
 
-    /// How long an attempt that began at `t0` has until the caller's limit; none if there is no
-    /// limit that cuts it short.
-    fn time_until_limit(&self, t0: Timestamp) -> Option<Duration> {
-        match self.config.wait_limit {
-            WaitLimit::Until(deadline) if self.started < deadline => Some(deadline.since(t0)),
-            _ => None,
+    /// How long an attempt that began at `t0` has until the caller's limit, if that cuts it short.
+    fn time_until_limit(&self, t0: Timestamp) -> Duration {
+        match self.limit() {
+            limit if self.started < limit => limit.since(t0),
+            // A call whose limit has passed already still makes one whole attempt.
+            _ => Duration::MAX,
         }
-    }
-
-    /// Whether the nodes had so little time until the limit that no answer was to be expected.
-    fn has_hardly_begun(&self, t0: Timestamp, now: Timestamp) -> bool {
-        let time = self.time_until_limit(t0).unwrap_or(Duration::MAX);
-        time < SHORTEST_ATTEMPT && now.since(t0) >= time
     }
 
     /// Whether the attempt just counted was lost only because the caller's limit came.

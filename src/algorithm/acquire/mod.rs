@@ -292,10 +292,13 @@ impl Acquire {
     pub fn enter(&mut self, queue: QueuedCall, now: Timestamp) {
         self.queue = Some(Box::new(queue));
         self.state = match self.config.first_in_turn {
-            Some(until) if now < until && self.has_time_after(until) => AcquireState::Waiting {
-                until,
-                last: Verdict::Held,
-            },
+            // Only if the attempt that follows has its full time.
+            Some(until) if now < until && self.limit().since(until) >= self.config.node_timeout => {
+                AcquireState::Waiting {
+                    until,
+                    last: Verdict::Held,
+                }
+            }
             _ => AcquireState::Attempting,
         };
     }
@@ -506,7 +509,9 @@ impl Acquire {
         if lost == Verdict::Held
             && self.queue.is_none()
             && self.config.queues
-            && self.has_time_to_listen(now)
+            // The wait is long enough to listen: another attempt follows the subscription, and one
+            // the release.
+            && self.limit().since(now) >= self.attempt_time * 2
         {
             return AcquireState::Entering;
         }
@@ -517,15 +522,12 @@ impl Acquire {
         AcquireState::Waiting { until, last: lost }
     }
 
-    /// Whether an attempt that begins then has its full time.
-    fn has_time_after(&self, start: Timestamp) -> bool {
-        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(start) < self.config.node_timeout)
-    }
-
-    /// Whether the wait is long enough to listen: another attempt follows the subscription, and one
-    /// the release.
-    fn has_time_to_listen(&self, now: Timestamp) -> bool {
-        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
+    /// The caller's limit; never, if there is none.
+    fn limit(&self) -> Timestamp {
+        match self.config.wait_limit {
+            WaitLimit::Until(deadline) => deadline,
+            WaitLimit::Once | WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
+        }
     }
 }
 

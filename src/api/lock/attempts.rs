@@ -9,7 +9,6 @@ mod waiting;
 use super::account::CallAccount;
 use super::call::LockCall;
 use super::slots::Search;
-use super::waiter::Waiter;
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds};
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::kind::Kind;
@@ -19,9 +18,10 @@ use crate::algorithm::queue::TakeRequest;
 use crate::algorithm::time::Readings;
 use crate::algorithm::vote::Outcome;
 use crate::api::held_lock::HeldLock;
-use crate::api::wait::Wait;
+use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, RoundResult};
 use crate::engine::local_queue::{QueueTicket, Unavailability};
+use crate::engine::seat::Seat;
 use crate::events::error::{Error, Result};
 use crate::events::report::WonCall;
 use crate::os::entropy;
@@ -39,6 +39,17 @@ pub(super) struct Won<'a> {
     pub(super) lock: HeldLock,
     /// For a reader, its place in the queue: threads behind it look for the lease when it leaves.
     pub(super) ticket: Option<QueueTicket<'a>>,
+}
+
+/// The wait of a call that is the head of its program's queue, for messages from the nodes.
+///
+/// It ends with a message, at the given time, by an interrupt from this process, or when it is
+/// cancelled. All sources are registered before a round asks the nodes, and the wait follows it: no
+/// release is missed in between. Dropping it removes the call's entry.
+struct Waiter<'w> {
+    // Dropped before the seat: a cancellation does not interrupt a wait that has gone.
+    registration: InterruptRegistration<'w>,
+    seat: Seat<'w>,
 }
 
 /// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
@@ -64,7 +75,7 @@ pub(super) struct Attempts<'a, 'm> {
     asks_for_all: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the
     // queue.
-    pub(super) waiter: Option<Box<Waiter<'a>>>,
+    waiter: Option<Box<Waiter<'a>>>,
     pub(super) ticket: Option<QueueTicket<'a>>,
     /// For a set: which of its keys the ticket and the waiter are for.
     pub(super) key_index: usize,

@@ -11,7 +11,6 @@ mod reading;
 mod search;
 mod slots;
 mod taking;
-mod waiter;
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;

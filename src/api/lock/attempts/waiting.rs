@@ -2,8 +2,7 @@
 //! [`QueuedCall`] decides what it does there.
 
 use super::super::queueing;
-use super::super::waiter::Waiter;
-use super::{Attempts, random, wait_bounds};
+use super::{Attempts, Waiter, random, wait_bounds};
 use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::queue::{self, QueuedCall, Setup, TakeRequest};
