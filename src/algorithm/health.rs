@@ -56,7 +56,7 @@ impl Health {
 
     /// When it may be asked again.
     pub fn not_before(&self) -> Timestamp {
-        self.fault.map_or(Timestamp::ORIGIN, |_| self.not_before)
+        self.not_before
     }
 
     /// It answered: nothing bad is known of it any more.

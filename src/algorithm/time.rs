@@ -169,7 +169,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         .find(|letter: char| !(letter.is_ascii_digit() || letter == '.'))
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let seconds = match unit {
+    let unit = match unit {
         "us" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
@@ -182,9 +182,9 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     if !number.starts_with(|letter: char| letter.is_ascii_digit()) {
         return None;
     }
-    let nanos = number.parse::<f64>().ok()? * seconds * 1e9;
+    let seconds = number.parse::<f64>().ok()? * unit;
     // A number that is too great is a duration that is refused, or as good as none.
-    let time = Duration::try_from_secs_f64((nanos / 1e9).min(1e12)).ok()?;
+    let time = Duration::try_from_secs_f64(seconds.min(1e12)).ok()?;
     // To whole microseconds: what a fraction loses in binary is no part of the setting.
     Some(Duration::from_micros(
         u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?,

@@ -373,12 +373,11 @@ impl Acquire {
             if now >= self.bounds.free_at {
                 self.config.backoff.reset();
             }
-            self.state = match self.config.wait_limit {
-                // A call does not end without one attempt.
-                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => {
-                    AcquireState::Done(last)
-                }
-                _ => AcquireState::Attempting,
+            // A call does not end without one attempt.
+            self.state = if now >= self.limit() && self.attempts > 0 {
+                AcquireState::Done(last)
+            } else {
+                AcquireState::Attempting
             };
         }
     }

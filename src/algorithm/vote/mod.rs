@@ -195,11 +195,9 @@ impl Tally {
 
     /// The verdict, read as an attempt to take the lock.
     pub fn acquisition(&self) -> Outcome {
-        let granted = self.granted.len();
-        let undecided = self.nodes() - self.voted().len();
-        if granted >= self.quorum() {
+        if self.granted.len() >= self.quorum() {
             Outcome::Won
-        } else if granted + undecided >= self.quorum() {
+        } else if self.can_be_won() {
             Outcome::Pending
         } else if !self.denied().is_empty() && self.nodes() - self.faulted.len() >= self.quorum() {
             Outcome::Held
