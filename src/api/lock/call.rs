@@ -145,8 +145,8 @@ impl<'m> LockCall<'m> {
         }
     }
 
-    /// Fails if the lock is not to be granted: a shutdown has begun, or its lease has ended while an
-    /// observer ran, if one was told.
+    /// Fails if the lock is not to be granted: a shutdown has begun, or its lease has ended while
+    /// an observer ran, if one was told.
     pub(super) fn check_granted(&self, held: &HeldLock, is_told: bool) -> Result<()> {
         if self.client().shutdown.has_begun() {
             Err(self.cancelled())

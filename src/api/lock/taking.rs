@@ -17,9 +17,9 @@ use crate::events::spans::WaitSpan;
 use std::time::Instant;
 
 impl Lock {
-    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is held,
-    /// or the limit has passed; never without a limit. An owner may hold the lock already; of a
-    /// reentrant lock, the thread is one.
+    /// Takes the lock, waiting as `wait` allows; without it, by one attempt. None: the lock is
+    /// held, or the limit has passed; never without a limit. An owner may hold the lock already;
+    /// the thread is the owner of a reentrant lock.
     pub(in crate::api) fn take(
         &self,
         owner: Option<&Owner>,

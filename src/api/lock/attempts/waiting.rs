@@ -211,8 +211,8 @@ impl<'a> Attempts<'a, '_> {
         Ok(true)
     }
 
-    /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled, or
-    /// the client shut down, which interrupts it as well.
+    /// Waits until then at the latest, and returns what has arrived. None: the wait is cancelled,
+    /// or the client shut down, which interrupts it as well.
     fn wait_for_messages(&self, waiter: &Waiter<'_>, until: Timestamp) -> Option<Wakening> {
         loop {
             let longest = waiter.registration.before_sleep();
