@@ -4,6 +4,7 @@
 //! Each call has one account, closed with its result. So no way out of a call can miss the event of
 //! its end, or report it twice.
 
+use super::Lock;
 use super::call::LockCall;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::{LeaseTime, Readings};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub(super) struct CallAccount<'m> {
     client: &'m Client,
     key: &'m Arc<str>,
-    called_at: Readings,
+    pub(super) called_at: Readings,
     /// How many attempts have ended.
     pub(super) attempts: u32,
     /// What the last attempt of a call ran into that found the lock held.
@@ -34,16 +35,12 @@ pub(super) struct CallAccount<'m> {
 }
 
 impl<'m> CallAccount<'m> {
-    pub(super) fn open(
-        client: &'m Client,
-        key: &'m Arc<str>,
-        called_at: Readings,
-        span: WaitSpan,
-    ) -> CallAccount<'m> {
+    /// A call begins now.
+    pub(super) fn open(lock: &'m Lock, span: WaitSpan) -> CallAccount<'m> {
         CallAccount {
-            client,
-            key,
-            called_at,
+            client: &lock.client,
+            key: lock.key().title(),
+            called_at: lock.client.engine.readings(),
             attempts: 0,
             faults: Vec::new(),
             is_too_late: false,

@@ -91,11 +91,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         account: &'a mut CallAccount<'m>,
     ) -> Attempts<'a, 'm> {
         let LockCall {
-            lock,
-            ttl,
-            called_at,
-            started,
-            ..
+            lock, ttl, started, ..
         } = call;
         let client = &lock.client;
         let settings = &client.settings;
@@ -130,7 +126,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     if let Some(since) = found.quorum_impossible_since {
                         machine
                             .early_end()
-                            .was_quorum_impossible(since.max(called_at.steady));
+                            .was_quorum_impossible(since.max(account.called_at.steady));
                     }
                     failure = Some(found);
                 }
@@ -138,6 +134,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         Attempts {
             call,
+            now: account.called_at,
             account,
             wait,
             machine,
@@ -145,7 +142,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
             last: None,
             failure,
             round_trips: 1,
-            now: called_at,
             is_loss_unreported: false,
             asks_for_all: false,
             waiter: None,
@@ -378,11 +374,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
         let LockCall {
-            lock,
-            local,
-            ttl,
-            called_at,
-            ..
+            lock, local, ttl, ..
         } = call;
         let client = &lock.client;
         let departure = self.departure().map(Departure::without_ticket);
@@ -411,7 +403,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let attempts = self.machine.attempts();
         let queue = self.machine.queue();
         let won = WonCall {
-            waited: self.now.steady.since(called_at.steady),
+            waited: self.now.steady.since(self.account.called_at.steady),
             attempts,
             round_trips: self.round_trips,
             position: queue

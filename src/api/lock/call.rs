@@ -7,7 +7,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::api::client::Client;
 use crate::api::held_lock::HeldLock;
 use crate::engine::calls::AttemptRecord;
@@ -28,7 +28,6 @@ pub(super) struct LockCall<'m> {
     pub(super) local: &'m LocalLock,
     pub(super) ttl: Ttl,
     pub(super) limit: WaitLimit,
-    pub(super) called_at: Readings,
     /// The time from which the wait for an available quorum counts.
     pub(super) started: Timestamp,
 }

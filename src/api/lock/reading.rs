@@ -36,8 +36,7 @@ impl Lock {
                 return Ok(Some(Held::Shared(share)));
             }
             Err(error) => {
-                let called_at = self.client.engine.readings();
-                let account = CallAccount::open(&self.client, self.key().title(), called_at, span);
+                let account = CallAccount::open(self, span);
                 let failed = Err(error);
                 account.close(&failed, GaveUpReason::Held);
                 return failed;
@@ -141,7 +140,7 @@ impl Lock {
 
     /// Joins them as the first of the threads that wait.
     fn join_at_head(&self, attempts: &mut Attempts<'_, '_>) -> Result<Option<Share>> {
-        let came_at = attempts.call.called_at.steady;
+        let came_at = attempts.account.called_at.steady;
         // A limit that has passed since is one all the same.
         let until = match attempts.call.limit {
             WaitLimit::Until(deadline) if deadline > came_at => deadline,
@@ -166,7 +165,7 @@ impl Lock {
                 .client
                 .engine
                 .now()
-                .since(attempts.call.called_at.steady);
+                .since(attempts.account.called_at.steady);
             let won = WonCall {
                 waited,
                 has_waited: true,

@@ -7,7 +7,7 @@ use super::call::LockCall;
 use super::queueing;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::time::Readings;
+use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::held::Held;
 use crate::api::owner::{self, Owner};
 use crate::api::wait::{Limit, Wait};
@@ -53,21 +53,16 @@ impl Lock {
             return Err(error);
         }
         let _in_progress = self.client.shutdown.begin_call(wait.is_none());
-        let called_at = self.client.engine.readings();
-        let mut account = CallAccount::open(&self.client, self.key().title(), called_at, span);
-        let call = self.call(wait, called_at);
-        let (result, if_held) = match wait {
-            None => {
-                let once = Wait::unlimited();
-                let result = call
-                    .and_then(|call| at_head(&mut Attempts::new(call, None, &once, &mut account)));
-                (result, GaveUpReason::Held)
-            }
-            Some(wait) => {
-                let result =
-                    call.and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
-                (result, GaveUpReason::TimedOut)
-            }
+        let mut account = CallAccount::open(self, span);
+        let call = self.call(wait, account.called_at.steady);
+        let once = Wait::unlimited();
+        let result = call.and_then(|call| match wait {
+            None => at_head(&mut Attempts::new(call, None, &once, &mut account)),
+            Some(wait) => self.take_in_turn(call, wait, &mut account, at_head),
+        });
+        let if_held = match wait {
+            None => GaveUpReason::Held,
+            Some(_) => GaveUpReason::TimedOut,
         };
         account.close(&result, if_held);
         result
@@ -81,7 +76,7 @@ impl Lock {
         account: &mut CallAccount<'m>,
         at_head: impl FnOnce(&mut Attempts<'_, 'm>) -> Result<Option<G>>,
     ) -> Result<Option<G>> {
-        let mut now = call.called_at;
+        let mut now = account.called_at;
         // A set waits for one of its keys at a time: the first that a guard of this client holds.
         let mut held = self.first_held(now);
         loop {
@@ -118,8 +113,7 @@ impl Lock {
         }
     }
 
-    fn call(&self, wait: Option<&Wait>, called_at: Readings) -> Result<LockCall<'_>> {
-        let now = called_at.steady;
+    fn call(&self, wait: Option<&Wait>, now: Timestamp) -> Result<LockCall<'_>> {
         let limit = match wait.map(|wait| wait.limit) {
             None => WaitLimit::Once,
             Some(Limit::Never) => WaitLimit::WhileAvailable(self.client.settings.unavailable_after),
@@ -133,7 +127,6 @@ impl Lock {
             local: &self.local,
             ttl: self.prepare()?,
             limit,
-            called_at,
             started: now,
         })
     }
