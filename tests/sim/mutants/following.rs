@@ -13,7 +13,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "a reply is counted for the next request in the log",
         "protocol/session/pipeline.rs",
         "let next = self.requests(log).next(&self.cursor)?;",
-        "let mut cursor = self.cursor;\n        cursor.advance(self.requests(log)).filter(|_| self.follows);\n        let next = self.requests(log).next(&cursor)?;",
+        "let mut cursor = self.cursor;\n        if self.follows {\n            cursor.advance(false);\n        }\n        let next = self.requests(log).next(&cursor)?;",
     ),
     mutant(
         "a node follows the log before it has answered",
