@@ -2,7 +2,7 @@
 
 use crate::deployment::at_once;
 use crate::exit::{Exit, Failure};
-use crate::json::Object;
+use crate::json::object;
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, duration};
 use crate::times::Times;
@@ -40,14 +40,14 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
     let p999 = times.quantile(0.999);
     let rate = count as f64 / begun.elapsed().as_secs_f64();
     if common.json {
-        report::line(
-            Object::new()
-                .raw("threads", threads)
-                .raw("pairs", count)
-                .raw("pairs_per_second", rate as u64)
-                .and(times.json())
-                .raw("p999_us", p999.as_micros()),
-        );
+        let result = object! {
+            "threads": threads,
+            "pairs": count,
+            "pairs_per_second": rate as u64,
+            _: times.json(),
+            "p999_us": p999.as_micros(),
+        };
+        report::line(result);
     } else {
         report::line(format_args!(
             "{count} pairs by {threads} threads: {rate:.0} a second"

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, Trouble};
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
-use crate::json::{self, Object};
+use crate::json::{Object, list, maybe, object};
 use crate::locks::sighting::{Lifetime, Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::verdict::Verdict;
@@ -79,7 +79,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let broken: Vec<Broken> = Progress::during("deleting the lock", break_all);
     if is_json {
         let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, addresses);
-        report::line(json::list(broken.iter().zip(&verdicts).map(object)));
+        report::line(list(broken.iter().zip(&verdicts).map(object)));
     } else {
         broken.iter().for_each(|broken| broken.show(addresses));
     }
@@ -128,22 +128,16 @@ impl Broken {
         }
     }
 
-    fn json(&self, verdict: &Verdict, addresses: &[String]) -> String {
-        let node = |(node, address): (&Result<Option<bool>, Trouble>, &String)| {
-            let object = Object::new().text("address", address);
-            match node {
-                Ok(deleted) => object.maybe_raw("deleted", *deleted),
-                Err(trouble) => object.text("error", trouble),
-            }
-            .to_string()
+    fn json(&self, verdict: &Verdict, addresses: &[String]) -> Object {
+        let node = |(node, address): (&Result<Option<bool>, Trouble>, &String)| match node {
+            Ok(deleted) => object! { "address" = address, "deleted": maybe(*deleted) },
+            Err(trouble) => object! { "address" = address, "error" = trouble },
         };
-        let believed = self.believed.map(|time| until(time).as_millis());
-        let object = verdict
-            .json(addresses)
-            .list("broken", self.nodes.iter().zip(addresses).map(node));
-        object
-            .maybe_raw("believed_until_unix_ms", believed)
-            .to_string()
+        object! {
+            _: verdict.json(addresses),
+            "broken": list(self.nodes.iter().zip(addresses).map(node)),
+            "believed_until_unix_ms": maybe(self.believed.map(|time| until(time).as_millis())),
+        }
     }
 }
 

@@ -1,73 +1,47 @@
 //! JSON, as far as it is written here: objects of texts, numbers, truths and lists.
 
 use crate::printable::is_printable;
-use std::fmt::{Display, Write};
+use std::fmt::{Display, Formatter, Result};
 
-/// An object in the making.
-pub(crate) struct Object(String);
+/// An object, as its members in JSON.
+pub(crate) struct Object(pub(crate) Vec<String>);
 
-impl Object {
-    pub(crate) fn new() -> Object {
-        Object(String::new())
-    }
+/// An object of these members, in this order: `"name": value` if the value is JSON as it is
+/// displayed, and `"name" = value` if that is a text. In place of `_: object` are the members of
+/// another object.
+macro_rules! object {
+    (@ _ : $other:expr) => { $other.0 };
+    (@ $name:tt : $value:expr) => { vec![format!("{}:{}", crate::json::quoted($name), $value)] };
+    (@ $name:tt = $text:expr) => { crate::json::object!(@ $name : crate::json::quoted(&$text)) };
+    ($($name:tt $is:tt $value:expr),* $(,)?) => {{
+        let members: &[Vec<String>] = &[$(crate::json::object!(@ $name $is $value)),*];
+        crate::json::Object(members.concat())
+    }};
+}
 
-    /// A member whose value is JSON already, or a number or a truth.
-    pub(crate) fn raw(mut self, name: &str, value: impl Display) -> Object {
-        let comma = if self.0.is_empty() { "" } else { "," };
-        // Writing to a String does not fail.
-        let _ = write!(self.0, "{comma}{}:{value}", quoted(name));
-        self
-    }
+pub(crate) use object;
 
-    pub(crate) fn text(self, name: &str, value: impl Display) -> Object {
-        self.raw(name, quoted(&value.to_string()))
-    }
-
-    /// A text or null.
-    pub(crate) fn maybe(self, name: &str, value: Option<impl Display>) -> Object {
-        match value {
-            Some(value) => self.text(name, value),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// A number, a truth or null.
-    pub(crate) fn maybe_raw(self, name: &str, value: Option<impl Display>) -> Object {
-        match value {
-            Some(value) => self.raw(name, value),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// With the members of another one behind its own.
-    pub(crate) fn and(mut self, other: Object) -> Object {
-        if !self.0.is_empty() && !other.0.is_empty() {
-            self.0.push(',');
-        }
-        self.0.push_str(&other.0);
-        self
-    }
-
-    pub(crate) fn list(self, name: &str, values: impl IntoIterator<Item = String>) -> Object {
-        self.raw(name, list(values))
+impl Display for Object {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{{{}}}", self.0.join(","))
     }
 }
 
-impl Display for Object {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{{{}}}", self.0)
-    }
+/// A value that is JSON already, or null.
+pub(crate) fn maybe(value: Option<impl Display>) -> String {
+    value.map_or("null".to_owned(), |value| value.to_string())
 }
 
 /// A list of values that are JSON already.
-pub(crate) fn list(values: impl IntoIterator<Item = String>) -> String {
-    format!("[{}]", values.into_iter().collect::<Vec<_>>().join(","))
+pub(crate) fn list(values: impl IntoIterator<Item = impl Display>) -> String {
+    let values = values.into_iter().map(|value| value.to_string());
+    format!("[{}]", Vec::from_iter(values).join(","))
 }
 
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for letter in text.chars() {
+/// A text.
+pub(crate) fn quoted(text: impl Display) -> String {
+    let mut out = String::from('"');
+    for letter in text.to_string().chars() {
         match letter {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -79,8 +53,7 @@ pub(crate) fn quoted(text: &str) -> String {
                 .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
         }
     }
-    out.push('"');
-    out
+    out + "\""
 }
 
 #[cfg(test)]
@@ -89,12 +62,15 @@ mod tests {
 
     #[test]
     fn objects_are_json() {
-        let object = Object::new()
-            .text("a\"b", "line\nend\u{1}\\\u{202e}é\u{e0001}")
-            .raw("n", 7)
-            .maybe("none", None::<&str>)
-            .maybe_raw("half", Some(0.5))
-            .list("l", [quoted("x"), Object::new().to_string()]);
+        let empty = object! {};
+        let object = object! {
+            "a\"b" = "line\nend\u{1}\\\u{202e}é\u{e0001}",
+            "n": 7,
+            _: object! { "none": maybe(None::<&str>) },
+            _: empty,
+            "half": maybe(Some(0.5)),
+            "l": list([quoted("x"), object! {}.to_string()]),
+        };
         assert_eq!(
             object.to_string(),
             r#"{"a\"b":"line\nend\u0001\\\u202eé\udb40\udc01","n":7,"none":null,"half":0.5,"l":["x",{}]}"#

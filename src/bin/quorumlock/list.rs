@@ -32,9 +32,7 @@ pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
         .filter(|verdict| verdict.state != State::Foreign)
         .collect();
     if options.common.json {
-        let locks = locks
-            .iter()
-            .map(|verdict| verdict.json(&survey.addresses).to_string());
+        let locks = locks.iter().map(|verdict| verdict.json(&survey.addresses));
         report::line(json::list(locks));
     } else {
         table(&locks, survey.nodes.len());

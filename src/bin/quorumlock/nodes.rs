@@ -5,7 +5,7 @@
 
 use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
-use crate::json::{self, Object};
+use crate::json::{Object, list, maybe, object, quoted};
 use crate::protection;
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, duration};
@@ -42,9 +42,7 @@ pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if options.common.json {
-        report::line(json::list(
-            nodes.iter().map(|node| described(node).to_string()),
-        ));
+        report::line(list(nodes.iter().map(described)));
     } else {
         nodes.iter().for_each(report::line);
     }
@@ -85,15 +83,16 @@ fn described(node: &NodeStatus) -> Object {
         NodeState::Voting => ("voting", None),
         _ => ("unknown", None),
     };
-    Object::new()
-        .text("address", node.address())
-        .text("state", state)
-        .maybe("cause", cause)
-        .and(protection::json(node))
-        .raw("state_age_ms", node.state_age().as_millis())
-        .maybe("server", node.server())
-        .maybe("run_id", node.run_id())
-        .maybe("eviction", node.eviction())
-        .raw("durable", node.is_durable())
-        .text("message", node)
+    object! {
+        "address" = node.address(),
+        "state" = state,
+        "cause": maybe(cause.map(quoted)),
+        _: protection::json(node),
+        "state_age_ms": node.state_age().as_millis(),
+        "server": maybe(node.server().map(quoted)),
+        "run_id": maybe(node.run_id().map(quoted)),
+        "eviction": maybe(node.eviction().map(quoted)),
+        "durable": node.is_durable(),
+        "message" = node,
+    }
 }

@@ -1,6 +1,6 @@
 //! Why the votes of a node count, or not yet: for people, and as JSON.
 
-use crate::json::{Object, quoted};
+use crate::json::{Object, list, maybe, object, quoted};
 use quorumlock::algorithm::time::Human;
 use quorumlock::{NodeNote, NodeState, NodeStatus, RestartPolicy};
 
@@ -35,19 +35,12 @@ pub(crate) fn json(status: &NodeStatus) -> Object {
         NodeState::Quarantined { remaining } => Some(remaining.as_millis()),
         _ => None,
     };
-    Object::new()
-        .maybe_raw("quarantine_ms", quarantine)
-        .maybe_raw(
-            "votes_counted_ms",
-            status.counted_for().map(|time| time.as_millis()),
-        )
-        .text("note", note)
-        .maybe_raw("note_age_ms", age.map(|age| age.as_millis()))
-        .list(
-            "mismatches",
-            status
-                .mismatches()
-                .iter()
-                .map(|mismatch| quoted(mismatch.kind())),
-        )
+    let mismatches = status.mismatches();
+    object! {
+        "quarantine_ms": maybe(quarantine),
+        "votes_counted_ms": maybe(status.counted_for().map(|time| time.as_millis())),
+        "note" = note,
+        "note_age_ms": maybe(age.map(|age| age.as_millis())),
+        "mismatches": list(mismatches.iter().map(|mismatch| quoted(mismatch.kind()))),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
-use crate::json::{self, Object};
+use crate::json::{Object, list, object};
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
@@ -38,7 +38,7 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     let mut findings = findings(&survey, max_ttl);
     findings.retain(|finding| !options.ignore.iter().any(|kind| kind == finding.kind));
     if options.common.json {
-        report::line(json::list(findings.iter().map(Finding::json)));
+        report::line(list(findings.iter().map(Finding::json)));
     } else {
         for Finding {
             address,
@@ -60,21 +60,14 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
 }
 
 impl Finding<'_> {
-    fn json(&self) -> String {
-        let Finding {
-            address,
-            key,
-            name,
-            kind,
-            what,
-        } = self;
-        Object::new()
-            .text("address", address)
-            .text("name", name)
-            .text("key", key)
-            .text("kind", kind)
-            .text("message", what)
-            .to_string()
+    fn json(&self) -> Object {
+        object! {
+            "address" = self.address,
+            "name" = self.name,
+            "key" = self.key,
+            "kind" = self.kind,
+            "message" = self.what,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
-use crate::json::{self, Object};
+use crate::json::{Object, list, maybe, object};
 use crate::locks::queue::Queue;
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::{Seen, Survey};
@@ -34,9 +34,9 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     if options.common.json {
         let locks = verdicts.iter().map(|(key, verdict)| {
             let nodes = nodes(key).map(|((seen, queue), address)| node_json(address, seen, &queue));
-            verdict.json(addresses).list("sightings", nodes).to_string()
+            object! { _: verdict.json(addresses), "sightings": list(nodes) }
         });
-        report::line(json::list(locks));
+        report::line(list(locks));
     } else {
         for (key, verdict) in &verdicts {
             report::line(headline(verdict, addresses.len()));
@@ -126,10 +126,9 @@ fn node_line(seen: Seen<'_>) -> String {
     }
 }
 
-fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> String {
-    let node = Object::new().text("address", address);
+fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> Object {
     match seen {
-        Err(trouble) => node.text("error", trouble),
+        Err(trouble) => object! { "address" = address, "error" = trouble },
         Ok(seen) => {
             let label = seen.and_then(Sighting::label);
             let left = seen.map(|seen| {
@@ -139,10 +138,12 @@ fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> String {
                     seen.remaining.as_millis().cast_signed()
                 }
             });
-            node.and(token::json(seen.and_then(Sighting::token), label))
-                .maybe_raw("remaining_ms", left)
-                .and(queue.json())
+            object! {
+                "address" = address,
+                _: token::json(seen.and_then(Sighting::token), label),
+                "remaining_ms": maybe(left),
+                _: queue.json(),
+            }
         }
     }
-    .to_string()
 }

@@ -1,6 +1,6 @@
 //! How long something took, each time that it was done.
 
-use crate::json::Object;
+use crate::json::{Object, object};
 use quorumlock::algorithm::time::Human;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Times {
     /// The times as part of an object: `p50_us` and `p99_us`.
     pub(crate) fn json(&self) -> Object {
         let [p50, p99] = [0.5, 0.99].map(|part| self.quantile(part).as_micros());
-        Object::new().raw("p50_us", p50).raw("p99_us", p99)
+        object! { "p50_us": p50, "p99_us": p99 }
     }
 }
 

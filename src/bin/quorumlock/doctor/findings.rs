@@ -1,6 +1,6 @@
 //! What `doctor` finds: how bad it is, what it is, and what to do.
 
-use crate::json::Object;
+use crate::json::{Object, object};
 use crate::report;
 
 /// Something that was found.
@@ -50,13 +50,13 @@ impl Finding {
         ));
     }
 
-    pub(super) fn json(&self) -> String {
-        Object::new()
-            .text("level", self.word())
-            .text("kind", self.kind)
-            .text("message", &self.what)
-            .text("remedy", &self.remedy)
-            .to_string()
+    pub(super) fn json(&self) -> Object {
+        object! {
+            "level" = self.word(),
+            "kind" = self.kind,
+            "message" = self.what,
+            "remedy" = self.remedy,
+        }
     }
 
     fn word(&self) -> &'static str {

@@ -20,7 +20,7 @@ use crate::bench::random_name;
 use crate::connection::Connection;
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{Exit, Failure};
-use crate::json::Object;
+use crate::json::{list, object};
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
 use clap::Args;
@@ -109,15 +109,15 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
             .iter()
             .zip(&trial.nodes)
             .map(|(node, status)| node.json(status, &plan));
-        report::line(
-            Object::new()
-                .text("verdict", &verdict)
-                .raw("exit", exit.number())
-                .text("restart_policy", meaning)
-                .text("guarantee", &guarantee)
-                .list("nodes", members)
-                .raw("trial", trial.json()),
-        );
+        let result = object! {
+            "verdict" = verdict,
+            "exit": exit.number(),
+            "restart_policy" = meaning,
+            "guarantee" = guarantee,
+            "nodes": list(members),
+            "trial": trial.json(),
+        };
+        report::line(result);
     } else {
         nodes
             .iter()

@@ -6,7 +6,7 @@ use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
 use super::server::{Declared, Server};
 use crate::connection::{Connection, Node, Step, Trouble};
-use crate::json::{self, Object};
+use crate::json::{Object, list, maybe, object, quoted};
 use crate::times::Times;
 use crate::{protection, report};
 use quorumlock::algorithm::time::Human;
@@ -281,43 +281,27 @@ impl Examination {
         self.findings.iter().for_each(Finding::show);
     }
 
-    pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> String {
+    pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> Object {
         let latency = status.latency();
-        let object = Object::new()
-            .text("address", &self.address)
-            .raw("can_vote", self.can_vote());
-        let object = self
-            .facts
-            .iter()
-            .fold(object, |object, (name, value)| object.text(name, value));
-        object
-            .list(
-                "addresses",
-                self.sockets
-                    .iter()
-                    .map(|socket| json::quoted(&socket.to_string())),
-            )
-            .maybe_raw(
-                "clock_offset_ms",
-                self.clock.map(|offset| offset.seconds * 1e3),
-            )
-            .maybe_raw(
-                "clock_error_ms",
-                self.clock.map(|offset| offset.error * 1e3),
-            )
-            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part))
-            .and(self.times.json())
-            .raw(
-                "cut_by_node_timeout",
-                self.times.longer_than(plan.node_timeout),
-            )
-            .raw("lock_replies", latency.count)
-            .raw("lock_p50_us", latency.p50.as_micros())
-            .raw("lock_p99_us", latency.p99.as_micros())
-            .raw("lock_timeouts", timeouts(status))
-            .and(protection::json(status))
-            .list("findings", self.findings.iter().map(Finding::json))
-            .to_string()
+        let facts = self.facts.iter();
+        let facts = facts.flat_map(|(name, value)| object! { @ name = value });
+        object! {
+            "address" = self.address,
+            "can_vote": self.can_vote(),
+            _: Object(facts.collect()),
+            "addresses": list(self.sockets.iter().map(quoted)),
+            "clock_offset_ms": maybe(self.clock.map(|offset| offset.seconds * 1e3)),
+            "clock_error_ms": maybe(self.clock.map(|offset| offset.error * 1e3)),
+            "clock_rate": maybe(self.rate.map(|rate| rate.part)),
+            _: self.times.json(),
+            "cut_by_node_timeout": self.times.longer_than(plan.node_timeout),
+            "lock_replies": latency.count,
+            "lock_p50_us": latency.p50.as_micros(),
+            "lock_p99_us": latency.p99.as_micros(),
+            "lock_timeouts": timeouts(status),
+            _: protection::json(status),
+            "findings": list(self.findings.iter().map(Finding::json)),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::findings::{Finding, Level};
 use crate::deployment::Deployment;
 use crate::exit::Failure;
-use crate::json::Object;
+use crate::json::{Object, list, maybe, object, quoted};
 use crate::report;
 use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
@@ -126,9 +126,10 @@ impl Trial {
     }
 
     pub(super) fn json(&self) -> Object {
-        Object::new()
-            .maybe("error", self.error.as_ref())
-            .and(self.times.json())
-            .list("findings", self.findings.iter().map(Finding::json))
+        object! {
+            "error": maybe(self.error.as_ref().map(quoted)),
+            _: self.times.json(),
+            "findings": list(self.findings.iter().map(Finding::json)),
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! 1970. Any program may have written something else there, so nothing of it is relied on.
 
 use crate::connection::Value;
-use crate::json::Object;
+use crate::json::{Object, maybe, object};
 use quorumlock::algorithm::queue::Entry;
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space;
@@ -87,9 +87,7 @@ impl Queue {
 
     /// The queue as part of an object: `waiting`, and `first_waiter`.
     pub(crate) fn json(&self) -> Object {
-        Object::new()
-            .raw("waiting", self.count)
-            .maybe_raw("first_waiter", self.first.as_ref().map(First::json))
+        object! { "waiting": self.count, "first_waiter": maybe(self.first.as_ref().map(First::json)) }
     }
 }
 
@@ -100,10 +98,11 @@ impl First {
     }
 
     fn json(&self) -> Object {
-        Object::new()
-            .text("client", self.client())
-            .text("wants", self.entry.kind.wants())
-            .raw("waiting_ms", self.waits.as_millis())
+        object! {
+            "client" = self.client(),
+            "wants" = self.entry.kind.wants(),
+            "waiting_ms": self.waits.as_millis(),
+        }
     }
 }
 

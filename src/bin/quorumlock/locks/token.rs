@@ -1,7 +1,7 @@
 //! The holder of a lock: an owner token, and how much of it is shown, or a program of another
 //! library.
 
-use crate::json::Object;
+use crate::json::{Object, maybe, object, quoted};
 use quorumlock::algorithm::lease::OwnerToken;
 use std::fmt;
 
@@ -37,10 +37,11 @@ impl Token {
 
 /// A holder as part of an object: `token`, `other_library` and `label`.
 pub(crate) fn json(token: Option<&Token>, label: Option<&str>) -> Object {
-    Object::new()
-        .maybe("token", token.and_then(Token::digits))
-        .raw("other_library", token == Some(&Token::OtherLibrary))
-        .maybe("label", label)
+    object! {
+        "token": maybe(token.and_then(Token::digits).map(quoted)),
+        "other_library": token == Some(&Token::OtherLibrary),
+        "label": maybe(label.map(quoted)),
+    }
 }
 
 impl fmt::Display for Token {

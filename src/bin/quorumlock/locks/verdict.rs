@@ -4,7 +4,7 @@ use super::queue::Queue;
 use super::sighting::{Lifetime, Sighting};
 use super::survey::Survey;
 use super::token::{self, Token};
-use crate::json::{self, Object};
+use crate::json::{Object, list, maybe, object, quoted};
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space;
 use quorumlock::protocol::kinds::key_kind::KeyKind;
@@ -172,26 +172,25 @@ impl Verdict {
             .nodes
             .iter()
             .filter_map(|&node| addresses.get(node))
-            .map(|address| json::quoted(address));
-        Object::new()
-            .text("name", &self.name)
-            .raw("fenced", *self.kind == fenced::KEYS)
-            .raw("read_write", self.is_read_write())
-            .text("state", self.state)
-            .and(token::json(self.token.as_ref(), self.label.as_deref()))
-            .raw("readers", self.readers)
-            .and(self.queue.json())
-            .list("nodes", nodes)
-            .raw(
-                "remaining_ms",
-                if self.has_expiry {
-                    self.remaining.as_millis()
-                } else {
-                    0
-                },
-            )
-            .raw("has_expiry", self.has_expiry)
-            .maybe_raw("fence", self.fence)
+            .map(quoted);
+        let remaining = if self.has_expiry {
+            self.remaining.as_millis()
+        } else {
+            0
+        };
+        object! {
+            "name" = self.name,
+            "fenced": *self.kind == fenced::KEYS,
+            "read_write": self.is_read_write(),
+            "state" = self.state,
+            _: token::json(self.token.as_ref(), self.label.as_deref()),
+            "readers": self.readers,
+            _: self.queue.json(),
+            "nodes": list(nodes),
+            "remaining_ms": remaining,
+            "has_expiry": self.has_expiry,
+            "fence": maybe(self.fence),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::descriptor::path_of;
 use super::options::Options;
 use super::output::Output;
 use crate::exit::Failure;
-use crate::json::Object;
+use crate::json::{Object, object};
 use crate::report;
 use quorumlock::event::Event;
 use rustix::time::{ClockId, clock_gettime};
@@ -31,7 +31,7 @@ impl Events {
             let file = OpenOptions::new().append(true).open(path_of(descriptor));
             let failed =
                 |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
-            let notice = |count| json("output_dropped", Object::new(), &missing(count));
+            let notice = |count| json("output_dropped", object! {}, &missing(count));
             file.map(|file| Output::new(file, notice)).map_err(failed)
         };
         let json = options.json_events.map(open).transpose()?;
@@ -78,7 +78,7 @@ impl Events {
         move |event| {
             let about = event
                 .name()
-                .map_or_else(Object::new, |name| Object::new().text("name", name));
+                .map_or_else(|| object! {}, |name| object! { "name" = name });
             events.report(event.code(), about, &event.to_string());
         }
     }
@@ -96,17 +96,14 @@ impl Events {
 
 /// An event as a line of JSON.
 fn json(event: &str, about: Object, message: &str) -> String {
-    let now = report::since_1970().as_millis();
-    let object = Object::new()
-        .raw("time_unix_ms", now)
-        .raw("boot_time_us", boot_time().as_micros());
-    format!(
-        "{}\n",
-        object
-            .text("event", event)
-            .text("message", message)
-            .and(about)
-    )
+    let object = object! {
+        "time_unix_ms": report::since_1970().as_millis(),
+        "boot_time_us": boot_time().as_micros(),
+        "event" = event,
+        "message" = message,
+        _: about,
+    };
+    format!("{object}\n")
 }
 
 /// That so many texts were not written.

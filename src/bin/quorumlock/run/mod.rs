@@ -28,7 +28,7 @@ pub(crate) use options::Options;
 
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
-use crate::json::Object;
+use crate::json::object;
 use crate::report;
 use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
@@ -142,14 +142,12 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     if !was_started {
         return Ok(exit);
     }
-    let about = Object::new()
-        .raw("exit", exit.number())
-        .raw("lost", loss.is_some());
-    events.report(
-        "ended",
-        about.raw("left_us", held.remaining().as_micros()),
-        "the command has ended",
-    );
+    let about = object! {
+        "exit": exit.number(),
+        "lost": loss.is_some(),
+        "left_us": held.remaining().as_micros(),
+    };
+    events.report("ended", about, "the command has ended");
     let is_late = held.release(events);
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {

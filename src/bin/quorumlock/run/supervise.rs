@@ -17,7 +17,7 @@ use super::not_started::NotStarted;
 use super::signals::Received;
 use super::suspend::Suspension;
 use crate::exit::Exit;
-use crate::json::Object;
+use crate::json::object;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::PipeReader;
@@ -135,9 +135,7 @@ impl Supervisor<'_> {
     }
 
     fn report_start(&self) -> bool {
-        let about = Object::new()
-            .raw("pid", self.group.pid())
-            .raw("looked_us", self.looked.as_micros());
+        let about = object! { "pid": self.group.pid(), "looked_us": self.looked.as_micros() };
         self.job
             .events
             .report("started", about, "the command is started");
@@ -146,11 +144,8 @@ impl Supervisor<'_> {
 
     /// Reports what is done, and how long the lease still lasts.
     fn report(&self, event: &str, message: &str) {
-        self.job.events.report(
-            event,
-            Object::new().raw("left_us", self.held.remaining().as_micros()),
-            message,
-        );
+        let about = object! { "left_us": self.held.remaining().as_micros() };
+        self.job.events.report(event, about, message);
     }
 
     /// Continues what is stopped, so that it can act on it.
@@ -191,11 +186,8 @@ impl Supervisor<'_> {
         }
         if !has_it {
             let message = format!("{} to the command", received.signal);
-            self.job.events.report(
-                "signal",
-                Object::new().text("signal", received.signal),
-                &message,
-            );
+            let about = object! { "signal" = received.signal };
+            self.job.events.report("signal", about, &message);
         }
     }
 
