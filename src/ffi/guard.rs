@@ -27,7 +27,6 @@ use crate::os::sync::{Condvar, MutexGuard};
 use crate::os::thread_number::ThreadNumber;
 use crate::os::waker::Waker;
 use crate::{ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -44,8 +43,13 @@ pub(super) struct GuardHandle {
     slot: u64,
     state: ForkSafeMutex<GuardState>,
     left: Condvar,
-    /// The descriptor that becomes readable when the lock is lost, if the program has requested it.
-    pub(super) event_fd: OnceLock<Arc<EventFd>>,
+    /// What becomes readable when the lock is lost, if the program has requested it: a descriptor
+    /// for event loops.
+    ///
+    /// It is one end of a pair of sockets. Both ends last as long as the guard's handle and the
+    /// thread that writes: so only a loss makes it readable, and no thread writes to a closed
+    /// descriptor.
+    pub(super) lost: OnceLock<Arc<Waker>>,
 }
 
 struct GuardState {
@@ -73,7 +77,7 @@ impl GuardHandle {
                 held: Some(Arc::new(held)),
             })?,
             left: Condvar::new(),
-            event_fd: OnceLock::new(),
+            lost: OnceLock::new(),
         })
     }
 
@@ -97,9 +101,8 @@ impl GuardHandle {
         }
         let reader = held.into_reader()?;
         self.fence.store(0, Ordering::Relaxed);
-        if let Some(event_fd) = self.event_fd.get() {
-            let signalled = Arc::clone(event_fd);
-            reader.on_lost(move || signalled.signal())?;
+        if let Some(lost) = self.lost.get().cloned() {
+            reader.on_lost(move || lost.wake())?;
         }
         in_use.held = Some(reader);
         Ok(Code::Ok)
@@ -177,47 +180,6 @@ impl Drop for GuardInUse<'_> {
         }
         drop(state);
         self.guard.left.notify_all();
-    }
-}
-
-/// What becomes readable when a lock is lost: a descriptor for event loops.
-///
-/// It is one end of a pair of sockets. Both ends last as long as the guard's handle and the thread
-/// that writes: so only a loss makes it readable, and no thread writes to a closed descriptor.
-pub(super) struct EventFd(Waker);
-
-impl EventFd {
-    #[cfg(unix)]
-    pub(super) fn new() -> Result<EventFd> {
-        let failure = |error: std::io::Error| {
-            Failure::new(
-                Code::Unavailable,
-                format!("cannot open a descriptor: {error}"),
-            )
-        };
-        Waker::new().map(EventFd).map_err(failure)
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn new() -> Result<EventFd> {
-        Err(Failure::plain(Code::Unsupported))
-    }
-
-    /// Makes it readable, for good.
-    pub(super) fn signal(&self) {
-        self.0.wake();
-    }
-
-    /// What to poll.
-    #[cfg(unix)]
-    pub(super) fn descriptor(&self) -> c_int {
-        use rustix::fd::{AsFd, AsRawFd};
-        self.0.source().as_fd().as_raw_fd()
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn descriptor(&self) -> c_int {
-        -1
     }
 }
 

@@ -6,41 +6,53 @@
 
 use super::boundary::calls;
 use super::code::Code;
-use super::failure::Failure;
-use super::guard::{EventFd, GuardHandle};
+use super::failure::{Failure, Result};
+use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output};
 use super::userdata::{ReleaseFn, Userdata};
+use crate::os::waker::Waker;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 /// `quorumlock_lost`.
 type LostFn = extern "C" fn(*mut c_void);
 
-/// The callback and its userdata.
-struct LostCallback {
-    lost: LostFn,
-    userdata: Userdata,
+/// What a loss makes readable, for good.
+fn new_waker() -> Result<Waker> {
+    if cfg!(not(unix)) {
+        return Err(Failure::plain(Code::Unsupported));
+    }
+    Waker::new().map_err(|error| {
+        let message = format!("cannot open a descriptor: {error}");
+        Failure::new(Code::Unavailable, message)
+    })
 }
 
-impl LostCallback {
-    fn run(self) {
-        (self.lost)(self.userdata.pointer());
-    }
+/// What to poll.
+#[cfg(unix)]
+fn number(lost: &Waker) -> c_int {
+    use rustix::fd::{AsFd, AsRawFd};
+    lost.source().as_fd().as_raw_fd()
+}
+
+#[cfg(not(unix))]
+fn number(_: &Waker) -> c_int {
+    -1
 }
 
 calls! {
     fn quorumlock_guard_lost_fd(&guard: GuardHandle, descriptor: Output<c_int>; error) {
         let descriptor = descriptor.required("descriptor")?;
-        let event_fd = guard.with(|held| {
-            if let Some(event_fd) = guard.event_fd.get() {
-                return Ok(Arc::clone(event_fd));
+        let lost = guard.with(|held| {
+            if let Some(lost) = guard.lost.get() {
+                return Ok(Arc::clone(lost));
             }
-            let event_fd = Arc::new(EventFd::new()?);
-            let signalled = Arc::clone(&event_fd);
-            held.on_lost(move || signalled.signal())?;
-            Ok(Arc::clone(guard.event_fd.get_or_init(|| event_fd)))
+            let lost = Arc::new(new_waker()?);
+            let signalled = Arc::clone(&lost);
+            held.on_lost(move || signalled.wake())?;
+            Ok(Arc::clone(guard.lost.get_or_init(|| lost)))
         })?;
-        descriptor.write(event_fd.descriptor());
+        descriptor.write(number(&lost));
         Ok(Code::Ok)
     }
 
@@ -54,11 +66,8 @@ calls! {
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let guard = guard.required("guard")?;
-        let callback = LostCallback {
-            lost: lost.ok_or_else(|| Failure::null("lost"))?,
-            userdata,
-        };
-        guard.with(|held| Ok(held.on_lost(move || callback.run())?))?;
+        let lost = lost.ok_or_else(|| Failure::null("lost"))?;
+        guard.with(|held| Ok(held.on_lost(move || lost(userdata.pointer()))?))?;
         Ok(Code::Ok)
     }
 }

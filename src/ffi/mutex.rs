@@ -30,45 +30,36 @@ pub(super) struct MutexHandle {
 }
 
 /// As set so far.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Settings {
-    ttl: Option<Duration>,
-    min_hold: Duration,
-    is_fair: bool,
-    watchdog: Option<Watchdog>,
+    lock: Mutex<Any>,
     /// The owner of a reentrant mutex.
     owner: Option<LockOwner>,
-}
-
-impl Settings {
-    /// The lock with these settings.
-    fn applied(&self, lock: &Mutex<Any>) -> Mutex<Any> {
-        let mutex = lock.clone().min_hold(self.min_hold);
-        let mutex = self.ttl.into_iter().fold(mutex, Mutex::ttl);
-        let mutex = self.watchdog.iter().cloned().fold(mutex, Mutex::watchdog);
-        if self.is_fair { mutex.fair() } else { mutex }
-    }
-
-    /// Changes the settings of the watchdog, and switches it on.
-    fn watch(&mut self, with: impl FnOnce(Watchdog) -> Watchdog) {
-        self.watchdog = Some(with(self.watchdog.take().unwrap_or_default()));
-    }
 }
 
 impl MutexHandle {
     fn new(lock: Mutex<Any>, name: &str, has_one_owner: bool) -> Result<MutexHandle> {
         Ok(MutexHandle {
-            lock,
             name: name.to_owned(),
             has_one_owner,
-            settings: ForkSafeMutex::new(Settings::default())?,
+            settings: ForkSafeMutex::new(Settings {
+                lock: lock.clone(),
+                owner: None,
+            })?,
+            lock,
         })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Settings)) -> Result<Code> {
+    fn change(&self, change: impl FnOnce(Mutex<Any>) -> Mutex<Any>) -> Result<Code> {
         self.settings.check_process()?;
-        change(&mut *self.settings.lock()?);
+        let mut settings = self.settings.lock()?;
+        settings.lock = change(settings.lock.clone());
         Ok(Code::Ok)
+    }
+
+    /// Changes the settings of the watchdog, and switches it on.
+    fn watch(&self, with: impl FnOnce(Watchdog) -> Watchdog) -> Result<Code> {
+        self.change(|lock| lock.watch(|watchdog| Some(with(watchdog))))
     }
 
     /// Refuses what only a plain or fenced lock has.
@@ -87,12 +78,11 @@ impl MutexHandle {
     fn lock(&self, guard: Output<*const GuardHandle>, wait: Option<&Wait>) -> Result<Code> {
         let guard = guard.required("guard")?;
         // With a copy: a waiting thread holds nothing.
-        let settings = self.settings.lock()?.clone();
-        let mutex = settings.applied(&self.lock);
-        let taken = match (&settings.owner, wait) {
-            (Some(owner), _) => owner.lock(|owner| mutex.clone().lock_as(owner, wait))?,
-            (None, Some(wait)) => mutex.lock_with(wait)?,
-            (None, None) => mutex.try_lock()?,
+        let Settings { lock, owner } = self.settings.lock()?.clone();
+        let taken = match (owner, wait) {
+            (Some(owner), _) => owner.lock(|owner| lock.clone().lock_as(owner, wait))?,
+            (None, Some(wait)) => lock.lock_with(wait)?,
+            (None, None) => lock.try_lock()?,
         };
         let Some(taken) = taken else {
             return Ok(Code::Held);
@@ -184,50 +174,44 @@ calls! {
     }
 
     fn quorumlock_mutex_set_ttl_ms(&mutex: MutexHandle, ttl_ms: u64) {
-        let ttl = Duration::from_millis(ttl_ms);
-        mutex.change(|settings| settings.ttl = Some(ttl))
+        mutex.change(|lock| lock.ttl(Duration::from_millis(ttl_ms)))
     }
 
     fn quorumlock_mutex_set_min_hold_ms(&mutex: MutexHandle, time_ms: u64) {
-        let time = Duration::from_millis(time_ms);
-        mutex.change(|settings| settings.min_hold = time)
+        mutex.change(|lock| lock.min_hold(Duration::from_millis(time_ms)))
     }
 
     fn quorumlock_mutex_set_fair(&mutex: MutexHandle, enabled: c_int) {
         mutex.check_has_one_owner()?;
-        mutex.change(|settings| settings.is_fair = enabled != 0)
+        mutex.change(|lock| lock.fair(enabled != 0))
     }
 
     fn quorumlock_mutex_set_reentrant(&mutex: MutexHandle, owner: Borrowed<OwnerHandle>) {
         mutex.check_has_one_owner()?;
+        mutex.settings.check_process()?;
         let owner = owner.optional().map_or(LockOwner::Thread, LockOwner::Object);
-        mutex.change(|settings| settings.owner = Some(owner))
+        mutex.settings.lock()?.owner = Some(owner);
+        Ok(Code::Ok)
     }
 
     fn quorumlock_mutex_set_watchdog(&mutex: MutexHandle, enabled: c_int) {
-        mutex.change(|settings| match enabled {
-            0 => settings.watchdog = None,
-            _ => settings.watch(|watchdog| watchdog),
-        })
+        mutex.change(|lock| lock.watch(|watchdog| (enabled != 0).then_some(watchdog)))
     }
 
     fn quorumlock_mutex_set_watchdog_period_ms(&mutex: MutexHandle, period_ms: u64) {
-        let period = Duration::from_millis(period_ms);
-        mutex.change(|settings| settings.watch(|dog| dog.period(period)))
+        mutex.watch(|watchdog| watchdog.period(Duration::from_millis(period_ms)))
     }
 
     fn quorumlock_mutex_set_watchdog_notify_before_ms(&mutex: MutexHandle, margin_ms: u64) {
-        let margin = Duration::from_millis(margin_ms);
-        mutex.change(|settings| settings.watch(|dog| dog.notify_before(margin)))
+        mutex.watch(|watchdog| watchdog.notify_before(Duration::from_millis(margin_ms)))
     }
 
     fn quorumlock_mutex_set_watchdog_max_extensions(&mutex: MutexHandle, extensions: u32) {
-        mutex.change(|settings| settings.watch(|dog| dog.max_extensions(extensions)))
+        mutex.watch(|watchdog| watchdog.max_extensions(extensions))
     }
 
     fn quorumlock_mutex_set_watchdog_max_duration_ms(&mutex: MutexHandle, time_ms: u64) {
-        let time = Duration::from_millis(time_ms);
-        mutex.change(|settings| settings.watch(|dog| dog.max_duration(time)))
+        mutex.watch(|watchdog| watchdog.max_duration(Duration::from_millis(time_ms)))
     }
 
     fn quorumlock_mutex_lock(
@@ -267,8 +251,8 @@ calls! {
         error
     ) {
         // No level of an owner: levels begin with a call that takes the lock.
-        let applied = mutex.settings.lock()?.applied(&mutex.lock);
-        GuardHandle::new(applied.attach(lease.take()?)?)?
+        let lock = mutex.settings.lock()?.lock.clone();
+        GuardHandle::new(lock.attach(lease.take()?)?)?
     }
 
     fn quorumlock_mutex_holder(&mutex: MutexHandle, holder: Output<*const HolderObject>; error) {

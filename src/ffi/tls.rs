@@ -2,35 +2,24 @@
 //! each function returns that it is not supported.
 
 use super::boundary::calls;
+#[cfg(not(feature = "tls"))]
 use super::code::Code;
 use super::config::ConfigHandle;
 #[cfg(not(feature = "tls"))]
-use super::failure::Failure;
-use super::failure::Result;
-
-#[cfg(feature = "tls")]
-fn add_roots(config: &ConfigHandle, pem: &str) -> Result<Code> {
-    config.change(|builder| Ok(builder.change_tls(|tls| tls.roots_pem(pem))))
-}
-
-#[cfg(feature = "tls")]
-fn set_identity(config: &ConfigHandle, certificate: &str, key: &str) -> Result<Code> {
-    config.change(|builder| Ok(builder.change_tls(|tls| tls.identity_pem(certificate, key))))
-}
+use super::failure::{Failure, Result};
 
 #[cfg(not(feature = "tls"))]
-fn add_roots(_: &ConfigHandle, _: &str) -> Result<Code> {
-    Err(Failure::plain(Code::Unsupported))
-}
-
-#[cfg(not(feature = "tls"))]
-fn set_identity(_: &ConfigHandle, _: &str, _: &str) -> Result<Code> {
+fn unsupported<A>(_: A) -> Result<Code> {
     Err(Failure::plain(Code::Unsupported))
 }
 
 calls! {
     fn quorumlock_config_set_tls_roots_pem(&config: ConfigHandle, *pem[pem_length]) {
-        add_roots(&config, pem)
+        #[cfg(feature = "tls")]
+        let changed = config.change(|builder| Ok(builder.change_tls(|tls| tls.roots_pem(pem))));
+        #[cfg(not(feature = "tls"))]
+        let changed = unsupported((config, pem));
+        changed
     }
 
     fn quorumlock_config_set_tls_identity_pem(
@@ -38,6 +27,12 @@ calls! {
         *certificate[certificate_length],
         *key[key_length]
     ) {
-        set_identity(&config, certificate, key)
+        #[cfg(feature = "tls")]
+        let changed = config.change(|builder| {
+            Ok(builder.change_tls(|tls| tls.identity_pem(certificate, key)))
+        });
+        #[cfg(not(feature = "tls"))]
+        let changed = unsupported((config, certificate, key));
+        changed
     }
 }

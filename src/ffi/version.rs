@@ -35,10 +35,11 @@ extern "C" fn quorumlock_result_text(result: c_int) -> Str {
 #[cfg(unix)]
 pub(super) fn now_millis() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
-    let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec as u64)
-        .saturating_mul(1000)
-        .saturating_add(now.tv_nsec as u64 / 1_000_000)
+    super::times::millis(
+        clock_gettime(ClockId::Monotonic)
+            .try_into()
+            .unwrap_or_default(),
+    )
 }
 
 #[cfg(not(unix))]

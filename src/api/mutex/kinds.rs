@@ -6,6 +6,7 @@ use crate::api::kind::{Any, Fenced, Kind, Plain, Reentrant, Set, Slot, Write};
 use crate::api::lock::holder::Holder;
 use crate::api::owner::Owner;
 use crate::api::wait::Wait;
+use crate::api::watchdog::Watchdog;
 use crate::events::error::Result;
 
 impl Mutex<Plain> {
@@ -231,9 +232,15 @@ where
 /// What only some kinds have, for a caller that knows the kind at run time only.
 #[allow(dead_code, reason = "the C interface uses it")]
 impl Mutex<Any> {
-    /// As [`fair`](Mutex::fair) of a plain or fenced lock.
-    pub(crate) fn fair(mut self) -> Self {
-        self.lock.is_fair = true;
+    /// Whether it is [`fair`](Mutex::fair), of a plain or fenced lock.
+    pub(crate) fn fair(mut self, is_fair: bool) -> Self {
+        self.lock.is_fair = is_fair;
+        self
+    }
+
+    /// Changes the settings of the watchdog, and switches it on or off.
+    pub(crate) fn watch(mut self, with: impl FnOnce(Watchdog) -> Option<Watchdog>) -> Self {
+        self.lock.watchdog = with(self.lock.watchdog.take().unwrap_or_default());
         self
     }
 
