@@ -6,11 +6,9 @@
 //! nothing is refused after its first write, even if that one had no effect.
 
 use super::config::{Condition, ServerKind};
-use super::expire;
-use super::keyspace::{Keyspace, Millis};
+use super::keyspace::{Keyspace, Member, Millis};
 use super::pubsub::Exchange;
 use super::reply::{Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
-use super::sorted_set::Member;
 use crate::protocol::kinds::number::number;
 
 /// A running script.
@@ -43,7 +41,7 @@ impl<'s> Calls<'s> {
 
     /// `ARGV[index]`, where a script calculates with it.
     pub(super) fn number(&self, index: usize) -> Result<u64, Failure> {
-        Ok(self.argument(index).and_then(number).ok_or(NO_ARGUMENT)?)
+        self.argument(index).and_then(number).ok_or(NO_ARGUMENT)
     }
 
     /// `TIME`, in microseconds.
@@ -53,41 +51,27 @@ impl<'s> Calls<'s> {
 
     /// `GET`, of a string.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        Ok(self.database.string(key, self.now)?)
-    }
-
-    /// `EXISTS`.
-    pub(super) fn exists(&self, key: &[u8]) -> bool {
-        self.database.exists(key, self.now)
-    }
-
-    /// `PTTL`.
-    pub(super) fn pttl(&self, key: &[u8]) -> i64 {
-        expire::remaining(self.database, key, self.now)
+        self.database.string(key)
     }
 
     /// `DEL`: whether there was such a key.
     pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
         self.write("DEL", false)?;
-        Ok(self.database.remove(key, self.now))
+        Ok(self.database.remove(key))
     }
 
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         self.write("SET", true)?;
-        self.database.set(
-            self.key,
-            value,
-            Some(expire::deadline_of_set(milliseconds, self.now)?),
-            self.now,
-        );
+        let deadline = self.database.deadline_of_set(milliseconds)?;
+        self.database.set(self.key, value, Some(deadline));
         Ok(())
     }
 
     /// `SET KEYS[1] value`.
     pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
         self.write("SET", true)?;
-        self.database.set(self.key, value, None, self.now);
+        self.database.set(self.key, value, None);
         Ok(())
     }
 
@@ -104,7 +88,7 @@ impl<'s> Calls<'s> {
     /// `PEXPIRE`: whether there is such a key.
     pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
         self.write("PEXPIRE", false)?;
-        Ok(expire::expire(self.database, key, milliseconds, self.now)?)
+        self.database.expire(key, milliseconds)
     }
 
     /// `PUBLISH`: whether a connection receives it.
@@ -115,31 +99,25 @@ impl<'s> Calls<'s> {
     /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and
     /// `ZSCORE`. A key that holds something else has none.
     pub(super) fn members(&self, key: &[u8]) -> &[Member] {
-        self.database.members(key, self.now).unwrap_or_default()
+        self.database.members(key).unwrap_or_default()
     }
 
     /// `ZADD`.
-    pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<(), Failure> {
+    pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<bool, Failure> {
         self.write("ZADD", true)?;
-        self.database
-            .change_set(key, self.now, |set| set.add(member, score))?;
-        Ok(())
+        self.database.add(key, score, member)
     }
 
     /// `ZREM`: whether there was such a member, and it is removed.
     pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
         self.write("ZREM", false)?;
-        Ok(self
-            .database
-            .change_set(key, self.now, |set| set.remove(member))?)
+        self.database.remove_member(key, member)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.
     pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
         self.write("ZREMRANGEBYSCORE", false)?;
-        Ok(self
-            .database
-            .change_set(key, self.now, |set| set.remove_above(score))?)
+        self.database.remove_above(key, score)
     }
 
     /// A command that writes is about to run; `grows`: one that servers refuse when their memory is
@@ -156,7 +134,7 @@ impl<'s> Calls<'s> {
             return Ok(());
         };
         if self.kind != ServerKind::Redis62 {
-            return Err(error.into());
+            return Err(error);
         }
         let before = self
             .script

@@ -1,21 +1,18 @@
 //! One database: keys, their values, and when they end. A value is a string or a sorted set.
 //!
-//! A key whose end has come is gone for every reader from that moment on, whether or not its memory
-//! has been given back. Memory is given back by a sweep over the whole database whenever it has
-//! doubled since the last one, so that each insertion pays for a constant share of it and dead keys
-//! never outnumber what was alive at the last sweep by more than that.
-//!
 //! A key ends as it does on a real server when it is looked at: it is still there in the
-//! millisecond of its deadline, and gone in the next.
+//! millisecond of its deadline, and gone in the next. The database is told the time before each
+//! command, and drops then what has ended. It looks at its keys only when one may have.
+//!
+//! A sorted set has its members in the order of their scores, and of their bytes where the scores
+//! are the same. Queues are such sets. All is linear: a queue has as many members as there are
+//! calls that wait. A set without members is not stored: its key does not exist.
 //!
 //! The map is ordered, so that two runs of a simulation see the same thing.
 
-use super::reply::WRONG_TYPE;
-use super::sorted_set::{Member, SortedSet};
+use super::numbers::{integer, signed};
+use super::reply::{Failure, WRONG_TYPE};
 use std::collections::BTreeMap;
-
-/// Below this many keys a sweep is not worth its while.
-const SMALLEST_SWEEP: usize = 64;
 
 /// A point of the node's own time, in milliseconds. A server counts from the Unix epoch, which
 /// shows in `TIME` only.
@@ -25,8 +22,9 @@ pub type Millis = u64;
 #[derive(Clone, Default)]
 pub(super) struct Keyspace {
     entries: BTreeMap<Box<[u8]>, Entry>,
-    /// The number of entries, dead ones included, at which the next sweep is due.
-    sweep_at: usize,
+    /// No key ends before this.
+    next_end: Millis,
+    now: Millis,
 }
 
 #[derive(Clone)]
@@ -38,22 +36,40 @@ struct Entry {
 
 #[derive(Clone)]
 enum Value {
-    Set(SortedSet),
+    Set(Vec<Member>),
     String(Box<[u8]>),
 }
 
+/// A member of a sorted set. The score is a number or infinite.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub(super) struct Member {
+    pub(super) score: f64,
+    pub(super) name: Box<[u8]>,
+}
+
 impl Keyspace {
+    /// Drops what has ended by now.
+    pub(super) fn advance(&mut self, now: Millis) {
+        self.now = now;
+        if self.next_end < now {
+            self.entries
+                .retain(|_, entry| entry.deadline.is_none_or(|deadline| now <= deadline));
+            let ends = self.entries.values().filter_map(|entry| entry.deadline);
+            self.next_end = ends.min().unwrap_or(Millis::MAX);
+        }
+    }
+
     /// Whether there is such a key.
-    pub(super) fn exists(&self, key: &[u8], now: Millis) -> bool {
-        self.live(key, now).is_some()
+    pub(super) fn exists(&self, key: &[u8]) -> bool {
+        self.entries.contains_key(key)
     }
 
     /// The string under the key.
     ///
     /// # Errors
     /// The key holds something else.
-    pub(super) fn string(&self, key: &[u8], now: Millis) -> Result<Option<&[u8]>, &'static str> {
-        match self.live(key, now).map(|entry| &entry.value) {
+    pub(super) fn string(&self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
+        match self.entries.get(key).map(|entry| &entry.value) {
             None => Ok(None),
             Some(Value::String(value)) => Ok(Some(value)),
             Some(Value::Set(_)) => Err(WRONG_TYPE),
@@ -64,39 +80,65 @@ impl Keyspace {
     ///
     /// # Errors
     /// The key holds something else.
-    pub(super) fn members(&self, key: &[u8], now: Millis) -> Result<&[Member], &'static str> {
-        match self.live(key, now).map(|entry| &entry.value) {
+    pub(super) fn members(&self, key: &[u8]) -> Result<&[Member], Failure> {
+        match self.entries.get(key).map(|entry| &entry.value) {
             None => Ok(&[]),
-            Some(Value::Set(set)) => Ok(&set.members),
+            Some(Value::Set(members)) => Ok(members),
             Some(Value::String(_)) => Err(WRONG_TYPE),
         }
     }
 
-    /// Changes the sorted set under the key. Without a key it is empty, and if it is empty
-    /// afterwards there is no key.
+    /// Stores a member of a sorted set, or its new score; false if the member was there.
     ///
     /// # Errors
     /// The key holds something else.
-    pub(super) fn change_set<T>(
+    pub(super) fn add(&mut self, key: &[u8], score: f64, name: &[u8]) -> Result<bool, Failure> {
+        self.change_set(key, |members| {
+            let is_new = !remove(members, name);
+            // A server keeps no sign of zero, as long as the set is small.
+            let score = score + 0.0;
+            let name = name.into();
+            let member = Member { score, name };
+            let rank = members.partition_point(|other| *other < member);
+            members.insert(rank, member);
+            is_new
+        })
+    }
+
+    /// Removes a member of a sorted set; false if there was none.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn remove_member(&mut self, key: &[u8], name: &[u8]) -> Result<bool, Failure> {
+        self.change_set(key, |members| remove(members, name))
+    }
+
+    /// Removes all members of a sorted set with a greater score.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
+        self.change_set(key, |members| {
+            members.retain(|member| member.score <= score);
+        })
+    }
+
+    /// Changes the sorted set under the key. Without a key it is empty, and if it is empty
+    /// afterwards there is no key.
+    fn change_set<T>(
         &mut self,
         key: &[u8],
-        now: Millis,
-        change: impl FnOnce(&mut SortedSet) -> T,
-    ) -> Result<T, &'static str> {
-        self.make_room(now);
-        let fresh = || Entry {
-            value: Value::Set(SortedSet::default()),
+        change: impl FnOnce(&mut Vec<Member>) -> T,
+    ) -> Result<T, Failure> {
+        let entry = self.entries.entry(key.into()).or_insert(Entry {
+            value: Value::Set(Vec::new()),
             deadline: None,
-        };
-        let entry = self.entries.entry(key.into()).or_insert_with(fresh);
-        if !entry.is_live(now) {
-            *entry = fresh();
-        }
-        let Value::Set(set) = &mut entry.value else {
+        });
+        let Value::Set(members) = &mut entry.value else {
             return Err(WRONG_TYPE);
         };
-        let result = change(set);
-        if set.members.is_empty() {
+        let result = change(members);
+        if members.is_empty() {
             self.entries.remove(key);
         }
         Ok(result)
@@ -104,73 +146,67 @@ impl Keyspace {
 
     /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for
     /// ever.
-    pub(super) fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
-        self.live(key, now).map(|entry| entry.deadline)
+    pub(super) fn deadline(&self, key: &[u8]) -> Option<Option<Millis>> {
+        self.entries.get(key).map(|entry| entry.deadline)
+    }
+
+    /// What `PTTL` replies: -2 without a key, -1 for a key that has no end.
+    pub(super) fn remaining(&self, key: &[u8]) -> i64 {
+        match self.deadline(key) {
+            None => -2,
+            Some(None) => -1,
+            Some(Some(deadline)) => signed(deadline.saturating_sub(self.now)),
+        }
+    }
+
+    /// The end of a key that is set for a number of milliseconds from now on.
+    ///
+    /// # Errors
+    /// What a server replies to a number that it cannot use.
+    pub(super) fn deadline_of_set(&self, milliseconds: &[u8]) -> Result<Millis, Failure> {
+        let delay = integer(milliseconds)?;
+        let deadline = signed(self.now).checked_add(delay).filter(|_| delay > 0);
+        let invalid = "ERR invalid expire time in 'set' command";
+        Ok(deadline.ok_or(invalid)?.unsigned_abs())
     }
 
     /// Sets the key, whatever it held before.
-    pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>, now: Millis) {
-        self.make_room(now);
-        self.entries.insert(
-            key.into(),
-            Entry {
-                value: Value::String(value.into()),
-                deadline,
-            },
-        );
+    pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>) {
+        self.next_end = self.next_end.min(deadline.unwrap_or(Millis::MAX));
+        let value = Value::String(value.into());
+        self.entries.insert(key.into(), Entry { value, deadline });
     }
 
-    /// Moves the key's end; false without a key. An end that is not in the future deletes it.
-    pub(super) fn expire(&mut self, key: &[u8], deadline: Millis, now: Millis) -> bool {
-        if deadline <= now {
-            return self.remove(key, now);
+    /// Does what `PEXPIRE` does; false without a key. An end that is not in the future deletes it.
+    ///
+    /// # Errors
+    /// What a server replies to a number that it cannot use.
+    pub(super) fn expire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
+        let invalid = "ERR invalid expire time in 'pexpire' command";
+        let deadline = signed(self.now).checked_add(integer(milliseconds)?);
+        let deadline = deadline.ok_or(invalid)?.max(0).unsigned_abs();
+        if deadline <= self.now {
+            return Ok(self.remove(key));
         }
-        match self.entries.get_mut(key) {
-            Some(entry) if entry.is_live(now) => {
-                entry.deadline = Some(deadline);
-                true
-            }
-            _ => false,
-        }
+        self.next_end = self.next_end.min(deadline);
+        let entry = self.entries.get_mut(key);
+        Ok(entry.map(|entry| entry.deadline = Some(deadline)).is_some())
     }
 
     /// Deletes the key; false when there was none.
-    pub(super) fn remove(&mut self, key: &[u8], now: Millis) -> bool {
-        self.entries
-            .remove(key)
-            .is_some_and(|entry| entry.is_live(now))
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
+        self.entries.remove(key).is_some()
     }
 
-    /// The live keys, in byte order.
-    pub(super) fn keys(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
-        self.entries
-            .iter()
-            .filter(move |(_, entry)| entry.is_live(now))
-            .map(|(key, _)| &**key)
-    }
-
-    /// Deletes every key.
-    pub(super) fn clear(&mut self) {
-        *self = Keyspace::default();
-    }
-
-    /// Sweeps, if it is time to.
-    fn make_room(&mut self, now: Millis) {
-        if self.entries.len() >= self.sweep_at.max(SMALLEST_SWEEP) {
-            self.entries.retain(|_, entry| entry.is_live(now));
-            self.sweep_at = self.entries.len() * 2;
-        }
-    }
-
-    fn live(&self, key: &[u8], now: Millis) -> Option<&Entry> {
-        self.entries.get(key).filter(|entry| entry.is_live(now))
+    /// The keys, in byte order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.keys().map(|key| &**key)
     }
 }
 
-impl Entry {
-    fn is_live(&self, now: Millis) -> bool {
-        self.deadline.is_none_or(|deadline| now <= deadline)
-    }
+fn remove(members: &mut Vec<Member>, name: &[u8]) -> bool {
+    let rank = members.iter().position(|member| *member.name == *name);
+    rank.map(|rank| members.remove(rank)).is_some()
 }
 
 #[cfg(test)]
@@ -180,71 +216,95 @@ mod tests {
     #[test]
     fn a_key_lives_through_the_millisecond_of_its_deadline() {
         let mut keyspace = Keyspace::default();
-        keyspace.set(b"k", b"v", Some(10), 0);
-        assert_eq!(keyspace.string(b"k", 10), Ok(Some(b"v".as_slice())));
-        assert_eq!(keyspace.string(b"k", 11), Ok(None));
+        keyspace.set(b"k", b"v", Some(10));
+        keyspace.advance(10);
+        assert_eq!(keyspace.string(b"k"), Ok(Some(b"v".as_slice())));
+        assert_eq!(keyspace.keys().count(), 1);
+        keyspace.advance(11);
+        assert_eq!(keyspace.string(b"k"), Ok(None));
+        assert_eq!(keyspace.keys().count(), 0);
         assert_eq!(
-            (keyspace.keys(10).count(), keyspace.keys(11).count()),
-            (1, 0)
-        );
-        assert!(
-            !keyspace.expire(b"k", 50, 11),
+            keyspace.expire(b"k", b"50"),
+            Ok(false),
             "a dead key is not brought back"
         );
-        assert!(!keyspace.remove(b"k", 11));
+        assert!(!keyspace.remove(b"k"));
     }
 
     #[test]
     fn an_end_that_has_come_deletes() {
         let mut keyspace = Keyspace::default();
-        keyspace.set(b"k", b"v", None, 5);
-        assert!(keyspace.expire(b"k", 5, 5));
-        assert!(!keyspace.exists(b"k", 5));
+        keyspace.advance(5);
+        keyspace.set(b"k", b"v", None);
+        assert_eq!(keyspace.expire(b"k", b"0"), Ok(true));
+        assert!(!keyspace.exists(b"k"));
     }
 
     #[test]
     fn a_key_has_a_value_of_one_kind() {
         let mut keyspace = Keyspace::default();
+        assert_eq!(keyspace.remove_member(b"k", b"m"), Ok(false));
+        assert!(!keyspace.exists(b"k"), "a set without members is none");
+        assert_eq!(keyspace.add(b"k", 1.0, b"m"), Ok(true));
+        assert_eq!(keyspace.string(b"k"), Err(WRONG_TYPE));
+        assert_eq!(keyspace.members(b"k").map(<[_]>::len), Ok(1));
+        assert_eq!(keyspace.expire(b"k", b"5"), Ok(true));
+        keyspace.advance(6);
         assert_eq!(
-            keyspace.change_set(b"k", 0, |set| set.remove(b"m")),
-            Ok(false)
-        );
-        assert!(!keyspace.exists(b"k", 0), "a set without members is none");
-        assert_eq!(
-            keyspace.change_set(b"k", 0, |set| set.add(b"m", 1.0)),
-            Ok(true)
-        );
-        assert_eq!(keyspace.string(b"k", 0), Err(WRONG_TYPE));
-        assert_eq!(keyspace.members(b"k", 0).map(<[_]>::len), Ok(1));
-        assert!(keyspace.expire(b"k", 5, 0));
-        assert_eq!(
-            keyspace.change_set(b"k", 6, |set| set.add(b"n", 1.0)),
+            keyspace.add(b"k", 1.0, b"n"),
             Ok(true),
             "the other one has ended"
         );
         assert_eq!(
             (
-                keyspace.members(b"k", 6).map(<[_]>::len),
-                keyspace.deadline(b"k", 6)
+                keyspace.members(b"k").map(<[_]>::len),
+                keyspace.deadline(b"k")
             ),
             (Ok(1), Some(None))
         );
-        keyspace.set(b"k", b"v", None, 6);
-        assert_eq!(keyspace.members(b"k", 6), Err(WRONG_TYPE));
-        assert_eq!(
-            keyspace.change_set(b"k", 6, |set| set.add(b"m", 1.0)),
-            Err(WRONG_TYPE)
-        );
-        assert_eq!(keyspace.string(b"k", 6), Ok(Some(b"v".as_slice())));
+        keyspace.set(b"k", b"v", None);
+        assert_eq!(keyspace.members(b"k"), Err(WRONG_TYPE));
+        assert_eq!(keyspace.add(b"k", 1.0, b"m"), Err(WRONG_TYPE));
+        assert_eq!(keyspace.string(b"k"), Ok(Some(b"v".as_slice())));
+    }
+
+    #[test]
+    fn members_are_in_the_order_of_scores_and_then_of_bytes() {
+        let mut keyspace = Keyspace::default();
+        for (name, score) in [
+            ("c", 2.0),
+            ("b", 1.0),
+            ("d", f64::INFINITY),
+            ("a", 2.0),
+            ("e", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(keyspace.add(b"k", score, name.as_bytes()), Ok(true));
+        }
+        assert_eq!(keyspace.add(b"k", 2.0, b"b"), Ok(false), "it is moved");
+        let names = |keyspace: &Keyspace| {
+            keyspace
+                .members(b"k")
+                .unwrap()
+                .iter()
+                .map(|member| member.name[0] as char)
+                .collect::<String>()
+        };
+        assert_eq!(names(&keyspace), "eabcd");
+        assert_eq!(keyspace.members(b"k").unwrap()[3].score, 2.0);
+        assert_eq!(keyspace.remove_member(b"k", b"a"), Ok(true));
+        assert_eq!(keyspace.remove_member(b"k", b"a"), Ok(false));
+        keyspace.remove_above(b"k", 2.0).unwrap();
+        assert_eq!(names(&keyspace), "ebc");
     }
 
     #[test]
     fn dead_keys_do_not_pile_up() {
         let mut keyspace = Keyspace::default();
         for now in 0..100_000u64 {
-            keyspace.set(&now.to_be_bytes(), b"token", Some(now + 10), now);
+            keyspace.advance(now);
+            keyspace.set(&now.to_be_bytes(), b"token", Some(now + 10));
             assert!(
-                keyspace.entries.len() <= SMALLEST_SWEEP,
+                keyspace.entries.len() <= 11,
                 "{} entries",
                 keyspace.entries.len()
             );
@@ -252,12 +312,20 @@ mod tests {
     }
 
     #[test]
-    fn live_keys_are_swept_seldom() {
+    fn keys_are_looked_at_only_when_one_may_have_ended() {
         let mut keyspace = Keyspace::default();
+        keyspace.advance(1);
         for number in 0..1000u64 {
-            keyspace.set(&number.to_be_bytes(), b"token", None, 0);
+            keyspace.set(&number.to_be_bytes(), b"token", None);
         }
-        assert_eq!(keyspace.keys(0).count(), 1000);
-        assert!(keyspace.sweep_at >= 1000);
+        assert_eq!(keyspace.next_end, Millis::MAX);
+        keyspace.set(b"k", b"token", Some(20));
+        assert_eq!(keyspace.expire(b"k", b"9"), Ok(true));
+        assert_eq!(keyspace.next_end, 10);
+        keyspace.advance(11);
+        assert_eq!(
+            (keyspace.keys().count(), keyspace.next_end),
+            (1000, Millis::MAX)
+        );
     }
 }

@@ -9,9 +9,9 @@
 //! turn into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node
-//! without sockets, `keyspace` its databases, `command` what it knows by name, `scripts` what it
-//! knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
-//! have in common, `info` what it reports about itself, `pubsub` the subscriptions, `reply` how it
+//! without sockets, `store/info` what it reports about itself, `keyspace` its databases, `command` what it knows by name, `options` what those
+//! commands do that have options, `scripts` what it knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
+//! have in common, `pubsub` the subscriptions, `reply` how it
 //! writes; `server` is the thread, `connection` one client of it, `wire` its bytes, `certificate`
 //! what it shows by TLS.
 //!
@@ -36,21 +36,17 @@ mod certificate;
 mod command;
 mod config;
 mod connection;
-mod expire;
-mod info;
 mod keyspace;
 mod numbers;
+mod options;
 mod pubsub;
 mod queue;
-mod range;
 mod reply;
 mod scripts;
 mod server;
-mod sorted_set;
 #[doc(hidden)]
 pub mod store;
 mod wire;
-mod zset;
 
 use crate::os::waker::Waker;
 use crate::protocol::key_space;
@@ -62,7 +58,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use server::{Listening, NodeClock, Order, PendingOrder, Server, ServerState};
+use server::{Listening, NodeClock, Order, Server, ServerState};
 use store::Store;
 use wire::Protection;
 
@@ -76,7 +72,7 @@ pub use config::{Condition, ServerKind};
 pub struct EmbeddedNode {
     address: SocketAddr,
     protection: Protection,
-    requests: Sender<PendingOrder>,
+    requests: Sender<Order>,
     shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
     waker: Arc<Waker>,
@@ -129,19 +125,19 @@ impl EmbeddedNode {
     /// has stopped. Keys go on to expire. A dead node cannot hang.
     pub fn hang(&self) {
         // It fails only when the thread is gone, and then nothing is answered either.
-        let _ = self.order(Order::Hang);
+        let _ = self.order(|server| server.is_hung = true);
     }
 
     /// Lets a hung node go on, like SIGCONT: it answers all that has arrived meanwhile. Does
     /// nothing otherwise.
     pub fn resume(&self) {
-        let _ = self.order(Order::Resume);
+        let _ = self.order(|server| server.is_hung = false);
     }
 
     /// Ends it like kill -9: its connections are closed, new ones are refused, all its keys are
     /// lost. When this returns, it is dead. The port stays reserved. Does nothing to a dead node.
     pub fn kill(&self) {
-        let _ = self.order(Order::Kill);
+        let _ = self.order(Server::kill);
     }
 
     /// Starts a dead node again: same port, same settings, no keys, a new `run_id`, an uptime that
@@ -151,7 +147,8 @@ impl EmbeddedNode {
     /// The port could not be kept when the node was killed and another socket has it now, or there
     /// are no random bytes.
     pub fn revive(&self) -> io::Result<()> {
-        self.order(Order::Revive(fresh_run_id()?))
+        let run_id = fresh_run_id()?;
+        self.order(|server| server.revive(run_id))?
     }
 
     /// Puts it into a condition, for all connections and until it is changed, restarts included.
@@ -187,17 +184,20 @@ impl EmbeddedNode {
 
     /// Tells the thread what to do, and waits until it has done it. The thread never blocks
     /// elsewhere than in poll.
-    fn order(&self, order: Order) -> io::Result<()> {
+    fn order<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Server) -> T + Send + 'static,
+    ) -> io::Result<T> {
         let (done, outcome) = mpsc::channel();
         let gone = || io::Error::other("the embedded node's thread is gone");
         if self.waker.is_inherited() {
             return Err(gone());
         }
-        self.requests
-            .send(PendingOrder { order, done })
-            .map_err(|_| gone())?;
+        // The caller may have gone away by then.
+        let order = move |server: &mut Server| drop(done.send(order(server)));
+        self.requests.send(Box::new(order)).map_err(|_| gone())?;
         self.waker.wake();
-        outcome.recv().map_err(|_| gone())?
+        outcome.recv().map_err(|_| gone())
     }
 }
 
@@ -207,7 +207,7 @@ impl Drop for EmbeddedNode {
             // In a child made by `fork`: the node is the parent's, and goes on.
             return std::mem::forget(self.thread.take());
         }
-        let _ = self.order(Order::Stop);
+        let _ = self.order(|server| server.is_stopped = true);
         if let Some(thread) = self.thread.take() {
             // Had it panicked, its sockets would be closed all the same.
             let _ = thread.join();
@@ -297,7 +297,8 @@ impl NodeBuilder {
         let (requests, orders) = mpsc::channel();
         let server = Server {
             connections: Vec::new(),
-            hung: false,
+            is_hung: false,
+            is_stopped: false,
             listening: Listening::Yes(listener),
             port: address.port(),
             protection: protection.clone(),

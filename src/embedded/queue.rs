@@ -6,8 +6,8 @@
 
 use super::calls::Calls;
 use super::numbers::DAY;
+use super::options::score;
 use super::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
-use super::sorted_set::score;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::queue::Member;
 use crate::protocol::key_space;
@@ -292,7 +292,10 @@ impl<K: LockKind> Queue<'_, '_, K> {
             ticket = Some(stored.unwrap_or(fresh));
         }
         let asked = self.kind.asked();
-        if !(grants && self.kind.fits(self.calls, asked, 0, None) && !self.calls.exists(queue)) {
+        if !(grants
+            && self.kind.fits(self.calls, asked, 0, None)
+            && !self.calls.database.exists(queue))
+        {
             if stored != ticket {
                 let score = ticket.ok_or(NO_ARGUMENT)?.round_ties_even();
                 if self.calls.zadd(queue, score, self.me).is_err() {

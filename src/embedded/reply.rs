@@ -5,20 +5,23 @@ use std::fmt::Display;
 use std::io::Write;
 
 /// The error for a script that was given too little.
-pub(super) const NO_ARGUMENT: &str =
-    "ERR Lua redis lib command arguments must be strings or integers";
+pub(super) const NO_ARGUMENT: Failure =
+    Cow::Borrowed("ERR Lua redis lib command arguments must be strings or integers");
 /// The error for what should be a number and is not, or does not fit.
-pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(super) const NOT_AN_INTEGER: Failure =
+    Cow::Borrowed("ERR value is not an integer or out of range");
 /// The error for a command that needs memory when there is none.
-pub(super) const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+pub(super) const OUT_OF_MEMORY: Failure =
+    Cow::Borrowed("OOM command not allowed when used memory > 'maxmemory'.");
 /// The error for a write to a replica.
-pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
+pub(super) const READ_ONLY: Failure =
+    Cow::Borrowed("READONLY You can't write against a read only replica.");
 
 /// The error for options that make no sense.
-pub(super) const SYNTAX: &str = "ERR syntax error";
+pub(super) const SYNTAX: Failure = Cow::Borrowed("ERR syntax error");
 /// The error for a command that is for values of another kind.
-pub(super) const WRONG_TYPE: &str =
-    "WRONGTYPE Operation against a key holding the wrong kind of value";
+pub(super) const WRONG_TYPE: Failure =
+    Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value");
 
 /// An error reply; the text opens with the error's code. A script that comes to no answer has one
 /// of a command inside it, or what the server reports about the script itself.

@@ -34,28 +34,11 @@ const fn of_kind(script: script::Script, run: fn(&mut Calls<'_>) -> Answer) -> S
     (script.text, Some(script.sha1), run)
 }
 
-/// Which of the scripts were run here, and can be called by their hashes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known([bool; SCRIPTS.len()]);
-
-impl Known {
-    /// The script of this text, which is known from now on.
-    pub(super) fn learn(&mut self, text: &[u8]) -> Option<Script> {
-        let index = SCRIPTS
-            .iter()
-            .position(|(script, ..)| text == script.as_bytes())?;
-        self.0[index] = true;
-        Some(SCRIPTS[index])
-    }
-
-    /// The script with this hash, if it is known.
-    pub(super) fn find(self, hash: &[u8]) -> Option<Script> {
-        let is_it = |sha1: &str| hash.eq_ignore_ascii_case(sha1.as_bytes());
-        let mut scripts = SCRIPTS.into_iter().zip(self.0);
-        scripts
-            .find(|((_, sha1, _), is_known)| *is_known && sha1.is_some_and(is_it))
-            .map(|(script, _)| script)
-    }
+/// The script of this text.
+pub(super) fn of_text(text: &[u8]) -> Option<Script> {
+    SCRIPTS
+        .into_iter()
+        .find(|(script, ..)| text == script.as_bytes())
 }
 
 /// [`EXTEND`].

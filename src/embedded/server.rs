@@ -11,7 +11,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -69,21 +69,8 @@ impl ServerState {
     }
 }
 
-/// What to do next.
-pub(super) enum Order {
-    Hang,
-    Kill,
-    Resume,
-    /// With the new run id.
-    Revive(String),
-    Stop,
-}
-
-/// An order, and where to confirm that it was carried out.
-pub(super) struct PendingOrder {
-    pub(super) order: Order,
-    pub(super) done: Sender<io::Result<()>>,
-}
+/// What to do next. It confirms that it was carried out.
+pub(super) type Order = Box<dyn FnOnce(&mut Server) + Send>;
 
 /// Listens on a port of the loopback interface; 0 takes any free one.
 pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
@@ -96,11 +83,12 @@ pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
 pub(super) struct Server {
     pub(super) waker: Arc<Waker>,
     pub(super) connections: Vec<Connection>,
-    pub(super) hung: bool,
+    pub(super) is_hung: bool,
+    pub(super) is_stopped: bool,
     pub(super) listening: Listening,
     pub(super) port: u16,
     pub(super) protection: Protection,
-    pub(super) requests: Receiver<PendingOrder>,
+    pub(super) requests: Receiver<Order>,
     pub(super) shared: Arc<ServerState>,
 }
 
@@ -122,7 +110,10 @@ impl Server {
             };
             if ready[0] {
                 self.waker.drain();
-                if !self.obey() {
+                while let Ok(order) = self.requests.try_recv() {
+                    order(&mut self);
+                }
+                if self.is_stopped {
                     return;
                 }
                 // The sockets that were ready may be gone by now: look again.
@@ -140,7 +131,7 @@ impl Server {
     /// Waits until something is ready. Which is: the waker, each of the connections, the listener.
     fn wait(&self, accepting: bool) -> io::Result<Vec<bool>> {
         let mut sockets = vec![PollFd::new(self.waker.source(), PollFlags::IN)];
-        if !self.hung {
+        if !self.is_hung {
             for connection in &self.connections {
                 let mut interest = PollFlags::empty();
                 interest.set(PollFlags::IN, connection.wants_to_read());
@@ -162,24 +153,7 @@ impl Server {
         Ok(ready.collect())
     }
 
-    /// Carries out what was ordered; false to stop.
-    fn obey(&mut self) -> bool {
-        while let Ok(PendingOrder { order, done }) = self.requests.try_recv() {
-            let mut result = Ok(());
-            match order {
-                Order::Hang => self.hung = true,
-                Order::Kill => self.kill(),
-                Order::Resume => self.hung = false,
-                Order::Revive(run_id) => result = self.revive(run_id),
-                Order::Stop => return false,
-            }
-            // The caller that sent the order may have gone away.
-            let _ = done.send(result);
-        }
-        true
-    }
-
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         if let Listening::No(_) = self.listening {
             return;
         }
@@ -188,11 +162,12 @@ impl Server {
         self.connections.clear();
         self.shared.connections.store(0, Ordering::Release);
         self.listening = Listening::No(reserve(self.port).ok());
-        self.hung = false;
+        self.is_hung = false;
         self.shared.store().clear();
     }
 
-    fn revive(&mut self, run_id: String) -> io::Result<()> {
+    /// With the new run id.
+    pub(super) fn revive(&mut self, run_id: String) -> io::Result<()> {
         let Listening::No(reserved) = &mut self.listening else {
             return Ok(());
         };

@@ -40,7 +40,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             stored.owner.token = Vec::new();
             calls.set_again(&stored.text(), calls.text(5))?;
         }
-        if calls.text(3).is_empty() && !calls.exists(&queue) {
+        if calls.text(3).is_empty() && !calls.database.exists(&queue) {
             return Ok(Integer(i64::from(ours)));
         }
     } else if !is_valid && verb != b"leave" {

@@ -51,7 +51,7 @@ impl Permit<'_> {
     /// For how long each slot is held, as `PTTL` replies it.
     fn times(&self, calls: &Calls<'_>) -> impl Iterator<Item = i64> {
         self.slot_keys(self.permits)
-            .map(move |key| calls.pttl(&key))
+            .map(move |key| calls.database.remaining(&key))
     }
 }
 
@@ -74,7 +74,7 @@ impl LockKind for Permit<'_> {
         let free = known.map_or_else(
             || {
                 self.slot_keys(count)
-                    .filter(|key| !calls.exists(key))
+                    .filter(|key| !calls.database.exists(key))
                     .count()
             },
             |known| known.1,

@@ -40,7 +40,7 @@ pub(super) fn run_owned<K: LockKind>(
             calls.del(key)?;
             owner = None;
         }
-        if calls.argument(3).is_none() && (owner.is_some() || !calls.exists(&queue)) {
+        if calls.argument(3).is_none() && (owner.is_some() || !calls.database.exists(&queue)) {
             return Ok(Integer(i64::from(ours)));
         }
     }
@@ -67,7 +67,7 @@ impl LockKind for Plain {
     }
 
     fn held_for(&self, calls: &Calls<'_>) -> i64 {
-        match calls.pttl(calls.key) {
+        match calls.database.remaining(calls.key) {
             _ if !self.is_held => 0,
             // A key lives through the last millisecond of its time.
             left @ 0.. => left + 1,

@@ -61,7 +61,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             lock.own = None;
             lock.store(calls)?;
         }
-        if calls.text(3).is_empty() && !calls.exists(&queue) {
+        if calls.text(3).is_empty() && !calls.database.exists(&queue) {
             return Ok(Integer(i64::from(ours)));
         }
     }

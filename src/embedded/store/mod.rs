@@ -17,20 +17,20 @@
 //! does the command exist, is there memory, is this a master, is it loaded. The number of arguments
 //! is checked last, and by servers before memory.
 
+mod info;
+
 use super::calls::Calls;
 use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
-use super::expire;
-use super::info::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
+use super::numbers::integer;
+use super::options;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
-use super::range;
-use super::reply::{Answer, NO_ARGUMENT, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
-use super::scripts::{Known, Script};
-use super::zset;
-use crate::algorithm::digits::integer;
+use super::reply::{Answer, Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
+use super::scripts::{self, Script};
+use std::collections::BTreeMap;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -63,7 +63,8 @@ pub struct Store {
     promotions: u32,
     run_id: String,
     scripts: bool,
-    known_scripts: Known,
+    /// Those that were run here, by the hashes by which they can be called.
+    known_scripts: BTreeMap<&'static str, Script>,
     started: Millis,
 }
 
@@ -80,7 +81,7 @@ impl Store {
             promotions: 0,
             run_id,
             scripts: true,
-            known_scripts: Known::default(),
+            known_scripts: BTreeMap::new(),
             started: now,
         }
     }
@@ -116,12 +117,12 @@ impl Store {
 
     /// Forgets the scripts that it has run, like `SCRIPT FLUSH`.
     pub fn forget_scripts(&mut self) {
-        self.known_scripts = Known::default();
+        self.known_scripts.clear();
     }
 
     /// Deletes every key of every database, like a restart without persistence.
     pub fn clear(&mut self) {
-        self.databases.iter_mut().for_each(Keyspace::clear);
+        self.databases = Default::default();
     }
 
     /// Takes over the keys of another node, like a replica, or a restart from a snapshot.
@@ -141,18 +142,21 @@ impl Store {
 
     /// The value of a key of database 0, if it is a string.
     pub fn value(&self, key: &[u8], now: Millis) -> Option<&[u8]> {
-        self.databases[0].string(key, now).ok().flatten()
+        self.deadline(key, now)?;
+        self.databases[0].string(key).ok().flatten()
     }
 
     /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it
     /// lives for ever.
     pub fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
-        self.databases[0].deadline(key, now)
+        let deadline = self.databases[0].deadline(key);
+        deadline.filter(|deadline| deadline.is_none_or(|deadline| now <= deadline))
     }
 
     /// The keys of database 0, in byte order.
     pub fn keys(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
-        self.databases[0].keys(now)
+        let keys = self.databases[0].keys();
+        keys.filter(move |key| self.deadline(key, now).is_some())
     }
 
     /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
@@ -192,45 +196,41 @@ impl Store {
             return Err(ONLY_LISTENING.into());
         }
         let database = &mut self.databases[session.database];
+        database.advance(now);
         Ok(match (name, rest) {
             ("AUTH", [_, ..]) => self.authenticate(session, rest)?,
             ("DEL", keys @ [_, ..]) => {
-                Reply::count(keys.iter().filter(|key| database.remove(key, now)).count())
+                Reply::count(keys.iter().filter(|key| database.remove(key)).count())
             }
             ("EVAL", [text, key_count, values @ ..]) => {
-                let script = self.known_scripts.learn(text);
+                let script = scripts::of_text(text);
+                if let Some(script @ (_, Some(hash), _)) = script {
+                    self.known_scripts.insert(hash, script);
+                }
                 self.evaluate(session, script, key_count, values, now)?
             }
             ("EVALSHA", [hash, key_count, values @ ..]) => {
                 let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
-                let script = self.known_scripts.find(hash).ok_or(no_script)?;
-                self.evaluate(session, Some(script), key_count, values, now)?
+                let hash = String::from_utf8_lossy(hash).to_lowercase();
+                let script = self.known_scripts.get(&*hash).copied();
+                script.ok_or(no_script)?;
+                self.evaluate(session, script, key_count, values, now)?
             }
-            ("GET", [key]) => database.string(key, now)?.map_or(Reply::Null, Reply::bulk),
+            ("GET", [key]) => database.string(key)?.map_or(Reply::Null, Reply::bulk),
             ("GETRANGE", [key, start, end]) => {
-                let value = database.string(key, now).map(Option::unwrap_or_default);
-                Reply::bulk(range::part(value, [start, end], 0)?)
+                let value = database.string(key).map(Option::unwrap_or_default);
+                Reply::bulk(options::part(value, [start, end], 0)?)
             }
-            ("INFO", sections) => {
-                let [current, former] = self.replication_ids();
-                let facts = Facts {
-                    condition: self.condition,
-                    kind: self.kind,
-                    run_id: &self.run_id,
-                    replication_ids: [&current, &former],
-                    uptime_seconds: now.saturating_sub(self.started) / 1000,
-                };
-                Reply::bulk(info::info(sections, &facts))
-            }
+            ("INFO", sections) => Reply::bulk(self.info(sections, now)),
             ("PING", []) if is_listener => Reply::Array(vec![Reply::bulk("pong"), Reply::bulk("")]),
             ("PING", []) => Reply::Simple("PONG"),
-            ("PTTL", [key]) => Reply::Integer(expire::remaining(database, key, now)),
+            ("PTTL", [key]) => Reply::Integer(database.remaining(key)),
             ("PUBLISH", [channel, payload]) => {
                 Reply::count(self.exchange.publish(channel.to_vec(), payload))
             }
             ("SELECT", [index]) => select(session, index)?,
             ("SET", [key, value, options @ ..]) => {
-                if expire::set(database, key, value, options, now)? {
+                if options::set(database, key, value, options)? {
                     OK
                 } else {
                     Reply::Null
@@ -244,11 +244,11 @@ impl Store {
                 Reply::Array(parts.map(|part| Reply::bulk(part.to_string())).into())
             }
             ("ZADD", [key, rest @ ..]) if rest.len() > 1 => {
-                Reply::count(zset::add(database, key, rest, now)?)
+                Reply::count(options::add(database, key, rest)?)
             }
-            ("ZCARD", [key]) => Reply::count(database.members(key, now)?.len()),
+            ("ZCARD", [key]) => Reply::count(database.members(key)?.len()),
             ("ZRANGE", [key, start, end, options @ ..]) => {
-                zset::range(database.members(key, now), [start, end], options)?
+                options::range(database.members(key), [start, end], options)?
             }
             _ => {
                 let name = name.to_lowercase();
@@ -266,9 +266,8 @@ impl Store {
         values: &[&[u8]],
         now: Millis,
     ) -> Answer {
-        let key_count = integer(key_count).ok_or(NOT_AN_INTEGER)?;
-        let key_count =
-            usize::try_from(key_count).map_err(|_| "ERR Number of keys can't be negative")?;
+        let key_count = usize::try_from(integer(key_count)?)
+            .map_err(|_| "ERR Number of keys can't be negative")?;
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
         let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
@@ -285,29 +284,9 @@ impl Store {
         })
     }
 
-    /// The present name of its data's history, and the former one: another pair with each
-    /// promotion.
-    fn replication_ids(&self) -> [String; 2] {
-        let name = |promotions: u32| {
-            format!(
-                "{promotions:08x}{}",
-                self.run_id.get(8..).unwrap_or_default()
-            )
-        };
-        let former = self
-            .promotions
-            .checked_sub(1)
-            .map_or(NO_REPLICATION_ID.to_owned(), name);
-        [name(self.promotions), former]
-    }
-
-    fn authenticate(
-        &self,
-        session: &mut ClientState,
-        rest: &[&[u8]],
-    ) -> Result<Reply, &'static str> {
+    fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]]) -> Answer {
         let (user, password) = match *rest {
-            [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED),
+            [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED.into()),
             [password] => (b"default".as_slice(), password),
             [user, password] => (user, password),
             _ => return Err(SYNTAX),
@@ -317,19 +296,20 @@ impl Store {
             .as_ref()
             .is_none_or(|expected| expected.as_bytes() == password);
         if user != b"default" || !known {
-            return Err("WRONGPASS invalid username-password pair or user is disabled.");
+            return Err("WRONGPASS invalid username-password pair or user is disabled.".into());
         }
         session.authenticated = true;
         Ok(OK)
     }
 
     /// Whether the node's condition lets it run a command that needs this.
-    fn check_condition(&self, needs: Needs) -> Result<(), &'static str> {
+    fn check_condition(&self, needs: Needs) -> Result<(), Failure> {
         match self.condition {
             Condition::Loading if needs > Needs::Nothing => Err(match self.kind {
                 ServerKind::Valkey9 => "LOADING Valkey is loading the dataset in memory",
                 _ => "LOADING Redis is loading the dataset in memory",
-            }),
+            }
+            .into()),
             Condition::OutOfMemory if needs == Needs::Memory => Err(OUT_OF_MEMORY),
             Condition::Replica if needs >= Needs::Writes => Err(READ_ONLY),
             _ => Ok(()),
@@ -351,8 +331,8 @@ const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any pas
 const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
 const ONLY_LISTENING: &str = "ERR only SUBSCRIBE and PING are allowed in this context";
 
-fn select(session: &mut ClientState, index: &[u8]) -> Result<Reply, &'static str> {
-    let index = i32::try_from(integer(index).ok_or(NOT_AN_INTEGER)?).map_err(|_| NOT_AN_INT)?;
+fn select(session: &mut ClientState, index: &[u8]) -> Answer {
+    let index = i32::try_from(integer(index)?).map_err(|_| NOT_AN_INT)?;
     let index = usize::try_from(index)
         .ok()
         .filter(|index| *index < DATABASES);
