@@ -1,6 +1,6 @@
 //! The command line, as clap derives it from the options of each command.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Failure};
 use crate::{bench, break_lock, doctor, list, nodes, run, scan, settings, show};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -104,9 +104,9 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
     let is_setting = is_of_a_value && settings::is_setting(option);
     Failure::new(
         if is_setting {
-            Exit::CONFIG
+            exit::CONFIG
         } else {
-            Exit::USAGE
+            exit::USAGE
         },
         message,
     )
@@ -166,7 +166,7 @@ mod tests {
                 refusal(&Arguments::try_parse_from([&["quorumlock"], words].concat()).unwrap_err());
             assert_eq!(
                 (failure.exit, failure.message.as_str()),
-                (Exit::USAGE, expected)
+                (exit::USAGE, expected)
             );
         }
     }

@@ -1,7 +1,7 @@
 //! `bench`: how many pairs of lock and unlock a second, and how long each takes.
 
 use crate::deployment::at_once;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::object;
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, duration};
@@ -29,7 +29,7 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
         threads,
         common,
     } = options;
-    let redlock = common.settings.read()?.client()?;
+    let redlock = common.settings.read()?.builder.build()?;
     redlock.connect(Duration::from_secs(1))?;
     let run = random_name("")?;
     let begun = Instant::now();
@@ -57,7 +57,7 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
             Human(p999)
         ));
     }
-    Ok(Exit::OK)
+    Ok(exit::OK)
 }
 
 /// Locks and unlocks for so long. How long each pair took.

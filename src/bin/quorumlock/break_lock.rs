@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, Trouble};
 use crate::deployment::{Deployment, at_once};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object};
 use crate::locks::sighting::{Lifetime, Sighting, Stored};
 use crate::locks::survey::Survey;
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let name = options.name;
     let is_json = options.common.json;
-    let deployment = Deployment::new(options.common.settings.read()?)?;
+    let deployment = options.common.settings.read()?;
     let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey
         .keys()
@@ -48,7 +48,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     survey.complain_of_silent();
     if survey.lacks_quorum() {
         return Err(Failure::new(
-            Exit::UNAVAILABLE,
+            exit::UNAVAILABLE,
             "too few nodes answer: nothing is deleted",
         ));
     }
@@ -89,7 +89,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
             .iter()
             .all(|node| !matches!(node, Err(_) | Ok(Some(false))))
     });
-    Ok(if is_done { Exit::OK } else { Exit::FINDINGS })
+    Ok(if is_done { exit::OK } else { exit::FINDINGS })
 }
 
 /// What came of one key.
@@ -174,14 +174,12 @@ fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
 /// Deletes what each node was seen to have; a fence stays.
 fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment
-        .settings
         .duration("FENCE_RETENTION", FENCE_RETENTION)
         .as_millis()
         .to_string();
     let seen = deletable(survey, key);
-    let nodes = at_once(deployment.nodes().zip(&seen), |(node, seen)| {
-        let delete =
-            |seen: &Sighting| release(&mut Connection::open(&node)?, key, seen, &retention);
+    let nodes = at_once(seen.iter().enumerate(), |(index, seen)| {
+        let delete = |seen: &Sighting| release(&mut deployment.open(index)?, key, seen, &retention);
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();

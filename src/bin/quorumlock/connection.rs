@@ -5,7 +5,6 @@
 //! Errors are classified by the library.
 
 use quorumlock::algorithm::time::Human;
-use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::error_reply::ErrorReply;
 use quorumlock::protocol::resp::{self, Reply};
 use quorumlock::{Builder, Cause, Error, NodeStream, Phase};
@@ -90,13 +89,6 @@ impl Value {
     }
 }
 
-/// A node of a deployment.
-pub(crate) struct Node<'d> {
-    pub(crate) builder: &'d Builder,
-    pub(crate) index: usize,
-    pub(crate) endpoint: &'d Endpoint,
-}
-
 /// An open connection, logged in.
 pub(crate) struct Connection {
     stream: NodeStream,
@@ -104,10 +96,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects and logs in.
-    pub(crate) fn open(node: &Node<'_>) -> Result<Connection, Trouble> {
+    /// Connects to the node of this index and logs in.
+    pub(crate) fn open(builder: &Builder, index: usize) -> Result<Connection, Trouble> {
         Ok(Connection {
-            stream: node.builder.open(node.index, TIMEOUT)?,
+            stream: builder.open(index, TIMEOUT)?,
             buffer: Vec::new(),
         })
     }

@@ -1,37 +1,14 @@
 //! The nodes of one deployment, each asked on a thread of its own.
 
-use crate::connection::{Connection, Node, Trouble};
-use crate::exit::Failure;
-use crate::settings::Settings;
-use quorumlock::Builder;
+use crate::connection::{Connection, Trouble};
+pub(crate) use crate::settings::Deployment;
 use quorumlock::protocol::endpoint::Endpoint;
 use std::thread;
 
-/// All nodes, in the order in which they are named.
-pub(crate) struct Deployment {
-    pub(crate) settings: Settings,
-    builder: Builder,
-    endpoints: Vec<Endpoint>,
-}
-
 impl Deployment {
-    pub(crate) fn new(settings: Settings) -> Result<Deployment, Failure> {
-        // Its settings are checked before any node is asked.
-        settings.client()?;
-        Ok(Deployment {
-            builder: settings.builder()?,
-            endpoints: settings.endpoints(),
-            settings,
-        })
-    }
-
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
-        let node = |(index, endpoint)| Node {
-            builder: &self.builder,
-            index,
-            endpoint,
-        };
-        self.endpoints.iter().enumerate().map(node)
+    /// Connects to the node of this index and logs in.
+    pub(crate) fn open(&self, index: usize) -> Result<Connection, Trouble> {
+        Connection::open(&self.builder, index)
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {
@@ -48,7 +25,7 @@ impl Deployment {
         &self,
         ask: impl Fn(&mut Connection) -> Result<T, Trouble> + Sync,
     ) -> Vec<Result<T, Trouble>> {
-        at_once(self.nodes(), |node| ask(&mut Connection::open(&node)?))
+        at_once(0..self.endpoints.len(), |index| ask(&mut self.open(index)?))
     }
 }
 

@@ -1,7 +1,6 @@
 //! `ls`: all locks that the nodes have, by `SCAN`.
 
-use crate::deployment::Deployment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
@@ -20,7 +19,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(options.common.settings.read()?)?;
+    let deployment = options.common.settings.read()?;
     let survey =
         Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
     let verdicts = survey
@@ -39,9 +38,9 @@ pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
     }
     survey.complain_of_silent();
     Ok(if survey.lacks_quorum() {
-        Exit::UNAVAILABLE
+        exit::UNAVAILABLE
     } else {
-        Exit::OK
+        exit::OK
     })
 }
 

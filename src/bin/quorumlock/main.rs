@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         // A help text, or the version.
         Err(asked) if !asked.use_stderr() => {
             report::page(&asked.to_string());
-            Ok(Exit::OK)
+            Ok(exit::OK)
         }
         Err(error) => Err(arguments::refusal(&error)),
     };
@@ -86,5 +86,5 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Manual => report::page(include_str!("quorumlock.1")),
         Command::Version => report::page(&Arguments::command().render_version()),
     }
-    Ok(Exit::OK)
+    Ok(exit::OK)
 }

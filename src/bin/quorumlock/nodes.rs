@@ -4,7 +4,7 @@
 //! memory, a user without the right, a disk that has failed.
 
 use crate::bench::random_name;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object, quoted};
 use crate::protection;
 use crate::report::{self, Progress};
@@ -34,10 +34,10 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
-    let settings = options.common.settings.read()?;
-    let redlock = settings.client()?;
+    let deployment = options.common.settings.read()?;
+    let redlock = deployment.builder.clone().build()?;
     let name = random_name(&options.names)?;
-    let mutex = redlock.mutex(name).ttl(settings.trial_ttl(TTL));
+    let mutex = redlock.mutex(name).ttl(deployment.trial_ttl(TTL));
     let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, options.timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
@@ -57,10 +57,10 @@ pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
         );
     }
     Ok(match voting {
-        _ if !is_locked => Exit::NO_QUORUM,
-        all if all == nodes.len() => Exit::OK,
-        most if most > nodes.len() / 2 => Exit::FINDINGS,
-        _ => Exit::NO_QUORUM,
+        _ if !is_locked => exit::NO_QUORUM,
+        all if all == nodes.len() => exit::OK,
+        most if most > nodes.len() / 2 => exit::FINDINGS,
+        _ => exit::NO_QUORUM,
     })
 }
 

@@ -1,7 +1,6 @@
 //! `scan`: keys that no lock should have left, or that are none.
 
-use crate::deployment::Deployment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, object};
 use crate::locks::sighting::{Lifetime, Sighting};
 use crate::locks::survey::Survey;
@@ -32,8 +31,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(options.common.settings.read()?)?;
-    let max_ttl = deployment.settings.duration("MAX_TTL", MAX_TTL);
+    let deployment = options.common.settings.read()?;
+    let max_ttl = deployment.duration("MAX_TTL", MAX_TTL);
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
     let mut findings = findings(&survey, max_ttl);
     findings.retain(|finding| !options.ignore.iter().any(|kind| kind == finding.kind));
@@ -53,9 +52,9 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     }
     survey.complain_of_silent();
     Ok(match () {
-        () if survey.lacks_quorum() => Exit::UNAVAILABLE,
-        () if findings.is_empty() => Exit::OK,
-        () => Exit::FINDINGS,
+        () if survey.lacks_quorum() => exit::UNAVAILABLE,
+        () if findings.is_empty() => exit::OK,
+        () => exit::FINDINGS,
     })
 }
 

@@ -1,15 +1,15 @@
 //! Where the nodes and settings come from: environment, then `--config`, then options. The later
 //! counts.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Failure};
 use crate::run::{SHELL_STEP, this_program};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::protocol::host;
-use quorumlock::{Builder, Credentials, Error, Redlock, RestartPolicy};
-use std::collections::{BTreeMap, BTreeSet};
+use quorumlock::{Builder, Credentials, Error, RestartPolicy};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
@@ -203,8 +203,9 @@ impl FromArgMatches for Options {
 }
 
 impl Options {
-    /// Puts environment, file and options together.
-    pub(crate) fn read(&self) -> Result<Settings, Failure> {
+    /// Puts environment, file and options together. What cannot be used is a failure, before any
+    /// node is asked.
+    pub(crate) fn read(&self) -> Result<Deployment, Failure> {
         if let Some(option) = TLS_OPTIONS
             .iter()
             .find(|name| self.0.contains_key(*name) && !cfg!(feature = "tls"))
@@ -227,11 +228,6 @@ impl Options {
                 .iter()
                 .map(|(name, value)| (variable(name), value.into())),
         );
-        let mut settings = Settings {
-            variables,
-            given: given.into_keys().collect(),
-            password_command: self.0.get("password-command").cloned(),
-        };
         let has_tls = self.0.contains_key("tls");
         let name = self.0.get("sni").map(String::as_str);
         if has_tls || name.is_some() {
@@ -239,15 +235,24 @@ impl Options {
                 return Err(Failure::usage("--sni takes a host name or an IP address"));
             }
             let by_tls = |url: &str| if has_tls { by_tls(url) } else { url.to_owned() };
-            let urls: Vec<String> = settings
-                .urls()
+            let urls: Vec<String> = urls(&variables)
                 .map(|url| named(by_tls(url), name))
                 .collect();
-            settings
-                .variables
-                .insert(variable("nodes"), urls.join(",").into());
+            variables.insert(variable("nodes"), urls.join(",").into());
         }
-        Ok(settings)
+        let failed = |error| failure(error, &variables, &given);
+        let mut builder = Builder::from_variables(PREFIX, &variables).map_err(failed)?;
+        if let Some(command) = self.0.get("password-command").cloned() {
+            builder = builder.credentials(move |_| password_of(&command));
+        }
+        builder.clone().build().map_err(failed)?;
+        Ok(Deployment {
+            builder,
+            endpoints: urls(&variables)
+                .filter_map(|url| Endpoint::parse(url).ok())
+                .collect(),
+            variables,
+        })
     }
 }
 
@@ -275,61 +280,14 @@ fn named(url: String, name: Option<&str>) -> String {
     }
 }
 
-/// The settings of one deployment.
-pub(crate) struct Settings {
+/// One deployment: its nodes, in the order in which they are named, and its settings.
+pub(crate) struct Deployment {
+    pub(crate) builder: Builder,
+    pub(crate) endpoints: Vec<Endpoint>,
     variables: BTreeMap<String, OsString>,
-    /// Those that were options.
-    given: BTreeSet<&'static str>,
-    password_command: Option<String>,
 }
 
-impl Settings {
-    pub(crate) fn builder(&self) -> Result<Builder, Failure> {
-        let builder = Builder::from_variables(PREFIX, &self.variables)
-            .map_err(|error| self.failure(error))?;
-        Ok(match self.password_command.clone() {
-            Some(command) => builder.credentials(move |_| password_of(&command)),
-            None => builder,
-        })
-    }
-
-    pub(crate) fn client(&self) -> Result<Redlock, Failure> {
-        self.builder()?.build().map_err(|error| self.failure(error))
-    }
-
-    /// The nodes whose URLs can be used, in the order in which they are named.
-    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
-        self.urls()
-            .filter_map(|url| Endpoint::parse(url).ok())
-            .collect()
-    }
-
-    /// The failure, with the name of the setting as it was given: as an option, or as a variable.
-    fn failure(&self, error: Error) -> Failure {
-        let mut failure = Failure::from(error);
-        failure.message =
-            failure
-                .message
-                .replacen("password_file: ", &format!("{PREFIX}PASSWORD_FILE: "), 1);
-        for (option, ..) in OPTIONS {
-            let name = variable(option);
-            // A file is named by its path alone.
-            let path = self.text(&name[PREFIX.len()..]).unwrap_or_default();
-            if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
-                failure.message = format!("{name}: {path}: {rest}");
-            }
-            if self.given.contains(option) {
-                failure.message = failure.message.replace(&name, &format!("--{option}"));
-            }
-        }
-        failure
-    }
-
-    /// Their URLs. Not to be shown.
-    fn urls(&self) -> impl Iterator<Item = &str> {
-        endpoint::urls(self.text("NODES").unwrap_or_default())
-    }
-
+impl Deployment {
     pub(crate) fn prefix(&self) -> &str {
         self.text("PREFIX").unwrap_or_default()
     }
@@ -357,12 +315,44 @@ impl Settings {
 
     /// A setting as it is written; none if it is empty.
     pub(crate) fn text(&self, variable: &str) -> Option<&str> {
-        let value = self
-            .variables
-            .get(&format!("{PREFIX}{variable}"))?
-            .to_str()?;
-        (!value.is_empty()).then_some(value)
+        text(&self.variables, &format!("{PREFIX}{variable}"))
     }
+}
+
+/// A variable as it is written; none if it is empty.
+fn text<'v>(variables: &'v BTreeMap<String, OsString>, name: &str) -> Option<&'v str> {
+    let value = variables.get(name)?.to_str()?;
+    (!value.is_empty()).then_some(value)
+}
+
+/// The URLs of the nodes. Not to be shown.
+fn urls(variables: &BTreeMap<String, OsString>) -> impl Iterator<Item = &str> {
+    endpoint::urls(text(variables, &variable("nodes")).unwrap_or_default())
+}
+
+/// The failure, with the name of the setting as it was given: as an option, or as a variable.
+fn failure(
+    error: Error,
+    variables: &BTreeMap<String, OsString>,
+    given: &BTreeMap<&str, String>,
+) -> Failure {
+    let mut failure = Failure::from(error);
+    failure.message =
+        failure
+            .message
+            .replacen("password_file: ", &format!("{PREFIX}PASSWORD_FILE: "), 1);
+    for (option, ..) in OPTIONS {
+        let name = variable(option);
+        // A file is named by its path alone.
+        let path = text(variables, &name).unwrap_or_default();
+        if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
+            failure.message = format!("{name}: {path}: {rest}");
+        }
+        if given.contains_key(option) {
+            failure.message = failure.message.replace(&name, &format!("--{option}"));
+        }
+    }
+    failure
 }
 
 /// What a command of the shell prints, without the end of the line.
@@ -390,7 +380,7 @@ fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error +
 fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(
-            Exit::CONFIG,
+            exit::CONFIG,
             format!("cannot read {}: {error}", path.display()),
         )
     };
@@ -402,7 +392,7 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
         .map_err(failed)?;
     let variables = parse(&text).map_err(|line| {
         Failure::new(
-            Exit::CONFIG,
+            exit::CONFIG,
             format!("{}: line {line} is no NAME=value", path.display()),
         )
     })?;
@@ -411,7 +401,7 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
             "{} holds a password and all users can read it: chmod o-r",
             path.display()
         );
-        return Err(Failure::new(Exit::CONFIG, message));
+        return Err(Failure::new(exit::CONFIG, message));
     }
     Ok(variables)
 }

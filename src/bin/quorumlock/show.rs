@@ -1,7 +1,6 @@
 //! `show`: what each node has of one lock.
 
-use crate::deployment::Deployment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object};
 use crate::locks::queue::Queue;
 use crate::locks::sighting::{Lifetime, Sighting};
@@ -24,7 +23,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(options.common.settings.read()?)?;
+    let deployment = options.common.settings.read()?;
     let survey = Progress::during("asking the nodes", || {
         Survey::of_lock(&deployment, &options.name)
     });
@@ -46,9 +45,9 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
         }
     }
     Ok(if survey.lacks_quorum() {
-        Exit::UNAVAILABLE
+        exit::UNAVAILABLE
     } else {
-        Exit::OK
+        exit::OK
     })
 }
 

@@ -17,9 +17,8 @@ mod server;
 mod trial;
 
 use crate::bench::random_name;
-use crate::connection::Connection;
 use crate::deployment::{Deployment, at_once};
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::{list, object};
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
@@ -50,8 +49,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(options.common.settings.read()?)?;
-    let prefix = deployment.settings.prefix().to_owned();
+    let deployment = options.common.settings.read()?;
+    let prefix = deployment.prefix().to_owned();
     let begin = options
         .names
         .or_else(|| {
@@ -65,12 +64,13 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let plan = Plan {
         name: random_name(&begin)?,
         names: Names { prefix, begin },
-        node_timeout: deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT),
-        is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
-        policy: deployment.settings.restart_policy(),
+        node_timeout: deployment.duration("NODE_TIMEOUT", NODE_TIMEOUT),
+        is_declared_durable: deployment.text("DURABLE") == Some("true"),
+        policy: deployment.restart_policy(),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
-        let nodes = at_once(deployment.nodes(), |node| node::examine(&node, &plan));
+        let examine = |(index, endpoint)| node::examine(deployment.open(index), endpoint, &plan);
+        let nodes = at_once(deployment.endpoints.iter().enumerate(), examine);
         (
             nodes,
             trial::run(&deployment, &plan.name, plan.node_timeout),
@@ -96,10 +96,10 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let voters = nodes.iter().filter(|node| node.can_vote()).count();
     let has_findings = nodes.iter().any(Examination::has_warnings);
     let exit = match &trial.error {
-        Some(_) => Exit::NO_QUORUM,
-        None if voters < deployment.quorum() => Exit::NO_QUORUM,
-        None if has_findings || !trial.findings.is_empty() => Exit::FINDINGS,
-        None => Exit::OK,
+        Some(_) => exit::NO_QUORUM,
+        None if voters < deployment.quorum() => exit::NO_QUORUM,
+        None if has_findings || !trial.findings.is_empty() => exit::FINDINGS,
+        None => exit::OK,
     };
     let verdict = verdict(exit, voters, nodes.len());
     let meaning = guarantee::meaning(plan.policy);
@@ -111,7 +111,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
             .map(|(node, status)| node.json(status, &plan));
         let result = object! {
             "verdict" = verdict,
-            "exit": exit.number(),
+            "exit": exit,
             "restart_policy" = meaning,
             "guarantee" = guarantee,
             "nodes": list(members),
@@ -134,9 +134,9 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
 /// What names of locks begin with, by the access control list of the node that shows the narrowest
 /// one.
 fn own_names(deployment: &Deployment) -> Option<String> {
-    let asked = at_once(deployment.nodes(), |node| {
-        let user = user(node.endpoint);
-        Connection::open(&node).and_then(|mut connection| rights::own_names(&mut connection, user))
+    let nodes = deployment.endpoints.iter().enumerate();
+    let asked = at_once(nodes, |(index, endpoint)| {
+        rights::own_names(&mut deployment.open(index)?, user(endpoint))
     });
     asked
         .into_iter()
@@ -147,8 +147,8 @@ fn own_names(deployment: &Deployment) -> Option<String> {
 fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
     let quorum = nodes / 2 + 1;
     match exit {
-        Exit::OK => format!("fine: all {nodes} nodes vote, and locks work"),
-        Exit::FINDINGS => {
+        exit::OK => format!("fine: all {nodes} nodes vote, and locks work"),
+        exit::FINDINGS => {
             format!("locks work: {voters} of {nodes} nodes vote, {quorum} must; see the warnings")
         }
         _ => format!("cannot lock: {voters} of {nodes} nodes vote, {quorum} must"),
@@ -207,7 +207,6 @@ fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Dura
     let begun = Instant::now();
     thread::sleep(time);
     let drift_factor = deployment
-        .settings
         .text("DRIFT_FACTOR")
         .and_then(|text| text.parse().ok());
     let offsets = deployment.ask(clock::offset);

@@ -5,7 +5,7 @@ use super::findings::{Finding, Level};
 use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
 use super::server::{Declared, Server};
-use crate::connection::{Connection, Node, Step, Trouble};
+use crate::connection::{Connection, Step, Trouble};
 use crate::json::{Object, list, maybe, object, quoted};
 use crate::times::Times;
 use crate::{protection, report};
@@ -58,10 +58,12 @@ fn timeouts(status: &NodeStatus) -> u64 {
     late.map(|(_, count)| count).sum()
 }
 
-/// Examines a node. Whatever goes wrong is a finding.
-pub(super) fn examine(node: &Node<'_>, plan: &Plan) -> Examination {
-    let endpoint = node.endpoint;
-    let opened = Connection::open(node);
+/// Examines a node by a connection to it. Whatever goes wrong is a finding.
+pub(super) fn examine(
+    opened: Result<Connection, Trouble>,
+    endpoint: &Endpoint,
+    plan: &Plan,
+) -> Examination {
     let mut node = Examination {
         address: endpoint.to_string(),
         sockets: sockets(endpoint),

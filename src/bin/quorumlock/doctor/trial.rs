@@ -48,15 +48,12 @@ pub(super) fn run(
         }
     };
     // The fence of a name that is never used again is kept for no longer than must be.
-    let builder = deployment
-        .settings
-        .builder()?
-        .fence_retention(Duration::ZERO);
+    let builder = deployment.builder.clone().fence_retention(Duration::ZERO);
     let redlock = builder.observer(observer).build()?;
     let mut trial = Trial::default();
     // Nodes report then what they may evict. That too few answer shows in the trial.
     drop(redlock.connect(node_timeout));
-    let ttl = deployment.settings.trial_ttl(TTL);
+    let ttl = deployment.trial_ttl(TTL);
     let mutex = redlock.mutex(name).ttl(ttl);
     if let Err(error) = trial.plain(&mutex, ttl) {
         trial.error = Some(error.to_string());
@@ -90,7 +87,7 @@ fn release(findings: &mut Vec<Finding>, guard: MutexGuard) {
 
 /// Deletes the fence of the trial, where the user may.
 fn forget(deployment: &Deployment, name: &str) {
-    let key = fenced::KEYS.key(deployment.settings.prefix(), name);
+    let key = fenced::KEYS.key(deployment.prefix(), name);
     deployment.ask(|connection| connection.ask(&[b"DEL", key.as_bytes()]));
 }
 

@@ -26,7 +26,7 @@ impl Survey {
     /// Reads the keys of one lock, one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
         let keys = kinds::KEYS
-            .map(|kind| kind.key(deployment.settings.prefix(), name))
+            .map(|kind| kind.key(deployment.prefix(), name))
             .into_iter();
         // No lock has a name that begins with a marker: such a key is the key of a queue.
         Survey::of_keys(
@@ -49,7 +49,7 @@ impl Survey {
         pattern: &str,
         found: &AtomicUsize,
     ) -> Survey {
-        let prefix = deployment.settings.prefix();
+        let prefix = deployment.prefix();
         // A pattern's signs in the prefix are literal.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
         // Without a prefix, a star in front matches each marker as well.
@@ -124,7 +124,7 @@ impl Survey {
         is_listing: bool,
         found: &AtomicUsize,
     ) -> Survey {
-        let prefix = deployment.settings.prefix();
+        let prefix = deployment.prefix();
         let reader = Reader {
             wanted,
             is_listing,

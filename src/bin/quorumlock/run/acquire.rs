@@ -194,7 +194,6 @@ impl Job<'_> {
             .cancelled_by(cancel);
         let naming_time = self
             .deployment
-            .settings
             .duration("NODE_TIMEOUT", NODE_TIMEOUT)
             .saturating_mul(NAMING_TIMEOUTS);
         // A key that never expires is an error, also for a program that does not wait for long.
@@ -205,10 +204,7 @@ impl Job<'_> {
         };
         for name in &self.options.names {
             let mutex = self.mutex(name);
-            let keys = self
-                .options
-                .lock
-                .keys(self.deployment.settings.prefix(), name);
+            let keys = self.options.lock.keys(self.deployment.prefix(), name);
             let survey = || Survey::of_keys(self.deployment, &keys);
             let guard = match limit {
                 Some(Duration::ZERO) => attempt(&mutex, &keys, survey, &naming, cancel),

@@ -7,7 +7,7 @@
 
 use super::not_started::step_end;
 use super::signals;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::report;
 use nix::sys::signal::SigSet;
 use std::ffi::{OsStr, OsString};
@@ -31,7 +31,7 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let not_started = number().and_then(step_end);
     let descriptor = number();
     let Some(program) = words.next() else {
-        return Exit::USAGE;
+        return exit::USAGE;
     };
     if let Some(descriptor) = descriptor {
         let _ = nix::unistd::close(descriptor);
@@ -52,7 +52,7 @@ fn become_command(
 ) -> Exit {
     if let Err(error) = signals::unblock().and_then(|()| wait_at_gate(parent)) {
         report::complain(&format!("cannot tie the command to this program: {error}"));
-        return Exit::SYSTEM;
+        return exit::SYSTEM;
     }
     let error = Command::new(program).args(arguments).exec();
     report::complain(&format!(
@@ -60,9 +60,9 @@ fn become_command(
         program.to_string_lossy()
     ));
     if error.kind() == io::ErrorKind::NotFound {
-        Exit::NOT_FOUND
+        exit::NOT_FOUND
     } else {
-        Exit::NOT_EXECUTABLE
+        exit::NOT_EXECUTABLE
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn shell_step(command: Option<OsString>) -> Exit {
         let error = Command::new("/bin/sh").arg("-c").args(command).exec();
         report::complain(&format!("cannot run /bin/sh: {error}"));
     }
-    Exit::SYSTEM
+    exit::SYSTEM
 }
 
 #[cfg(target_os = "linux")]

@@ -9,34 +9,23 @@
 //!    other processes.
 
 use super::exec_step::{EXEC_STEP, this_program};
-use crate::exit::{Exit, Failure};
+use super::options::Options;
+use crate::exit::{self, Exit, Failure};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use std::ffi::OsString;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The last of the descriptors that every program expects to be open: standard error.
+const LAST_STANDARD: u32 = 2;
 /// How long a command has to act on a signal of job control before it is stopped by SIGSTOP.
 const STOP_TIME: Duration = Duration::from_millis(200);
 /// How often it is looked at meanwhile.
 const STOP_PAUSE: Duration = Duration::from_millis(5);
-
-/// What is to be started.
-pub(super) struct Launch<'a> {
-    pub(super) command: &'a [OsString],
-    pub(super) variables: Vec<(&'static str, String)>,
-    pub(super) without: &'static [&'static str],
-    /// Whether it gets a process group of its own.
-    pub(super) has_own_group: bool,
-    /// A descriptor that it does not inherit.
-    pub(super) closed: Option<u32>,
-    /// Where the step writes that it cannot become the command. That does not inherit it.
-    pub(super) not_started: BorrowedFd<'a>,
-}
 
 /// The command and what it has started.
 pub(super) struct Group {
@@ -47,23 +36,34 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Starts the process, which waits at the gate.
-    pub(super) fn start(launch: &Launch<'_>) -> Result<Group, Failure> {
+    /// Starts the process, which waits at the gate, with these variables, and perhaps with a
+    /// process group of its own. `not_started` is where the step writes that it cannot become the
+    /// command. That does not inherit it.
+    pub(super) fn start(
+        options: &Options,
+        variables: Vec<(&'static str, String)>,
+        has_own_group: bool,
+        not_started: BorrowedFd<'_>,
+    ) -> Result<Group, Failure> {
         adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
         let mut step = this_program().map_err(Failure::system("find this program"))?;
-        let closed = launch
-            .closed
+        // A descriptor that the command does not inherit.
+        let closed = options
+            .json_events
+            .filter(|&descriptor| descriptor > LAST_STANDARD)
             .map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
         step.arg(EXEC_STEP)
             .arg(std::process::id().to_string())
-            .arg(launch.not_started.as_raw_fd().to_string())
+            .arg(not_started.as_raw_fd().to_string())
             .arg(closed)
-            .args(launch.command);
-        for name in launch.without {
-            step.env_remove(name);
+            .args(options.words());
+        // Those of a run around this one do not describe it.
+        step.env_remove("QUORUMLOCK_FENCE");
+        if !options.keep_nodes {
+            step.env_remove("QUORUMLOCK_NODES");
         }
-        step.envs(launch.variables.iter().map(|(name, value)| (name, value)));
-        if launch.has_own_group {
+        step.envs(variables);
+        if has_own_group {
             step.process_group(0);
         }
         let child = step.spawn().map_err(Failure::system("start a process"))?;
@@ -71,7 +71,7 @@ impl Group {
         let group = Group {
             child,
             pid: Pid::from_raw(pid),
-            has_own_group: launch.has_own_group,
+            has_own_group,
             status: None,
         };
         group.wait_for_gate();
@@ -124,7 +124,7 @@ impl Group {
             self.status = ended.or_else(|| match self.child.try_wait() {
                 // It is no child any more: it has ended, and its status is lost.
                 Err(error) if error.raw_os_error() == Some(Errno::ECHILD as i32) => {
-                    Some(ExitStatus::from_raw(i32::from(Exit::SYSTEM.number()) << 8))
+                    Some(ExitStatus::from_raw(i32::from(exit::SYSTEM) << 8))
                 }
                 other => other.ok().flatten(),
             });
@@ -134,11 +134,8 @@ impl Group {
     /// How the command has ended, if it has.
     pub(super) fn exit(&self) -> Option<Exit> {
         let status = self.status?;
-        let code = status
-            .code()
-            .and_then(|code| u8::try_from(code).ok())
-            .map(Exit::code);
-        Some(code.unwrap_or_else(|| Exit::signal(status.signal().unwrap_or_default())))
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        Some(code.unwrap_or_else(|| exit::signal(status.signal().unwrap_or_default())))
     }
 
     /// Whether the command has ended, and nothing of its group is left.
@@ -245,6 +242,6 @@ mod tests {
         waitpid(pid, None).unwrap();
         group.reap();
         assert!(group.is_gone());
-        assert_eq!(group.exit(), Some(Exit::SYSTEM));
+        assert_eq!(group.exit(), Some(exit::SYSTEM));
     }
 }

@@ -26,13 +26,12 @@ mod suspend;
 pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step, this_program};
 pub(crate) use options::Options;
 
-use crate::deployment::Deployment;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::json::object;
 use crate::report;
 use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
-use group::{Group, Launch};
+use group::Group;
 use not_started::NotStarted;
 use quorumlock::MutexGuard;
 use quorumlock::kind::Any;
@@ -41,9 +40,6 @@ use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
-
-/// The last of the descriptors that every program expects to be open: standard error.
-const LAST_STANDARD: u32 = 2;
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
@@ -59,11 +55,11 @@ pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
 
 /// Takes the locks, and runs the command.
 fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Result<Exit, Failure> {
-    let deployment = Deployment::new(options.settings.read()?)?;
-    let (ttl, grace) = options.lock.times(&deployment.settings)?;
+    let deployment = options.settings.read()?;
+    let (ttl, grace) = options.lock.times(&deployment)?;
     let redlock = deployment
-        .settings
-        .builder()?
+        .builder
+        .clone()
         .observer(events.observer())
         .build()?;
     let job = Job {
@@ -79,9 +75,9 @@ fn with_lock(options: &Options, signals: &Signals, events: &Arc<Events>) -> Resu
         Acquired::All(held) => under_lock(&job, held),
         Acquired::HeldElsewhere(name) => {
             events.say(&format!("{name:?} is held by another client"));
-            Ok(Exit::code(options.held_exit_code))
+            Ok(options.held_exit_code)
         }
-        Acquired::Stopped(signal) => Ok(Exit::signal(signal as i32)),
+        Acquired::Stopped(signal) => Ok(exit::signal(signal as i32)),
     }
 }
 
@@ -96,32 +92,19 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     let loss = loss_pipe(&held)?;
     let shares_group = options.foreground || std::io::stdin().is_terminal();
     let (not_started, inherited) = NotStarted::pipe().map_err(Failure::system("make a pipe"))?;
-    let group = Group::start(&Launch {
-        command: &options.words(),
-        variables: variables(options, &held),
-        // Those of a run around this one do not describe it.
-        without: if options.keep_nodes {
-            &["QUORUMLOCK_FENCE"]
-        } else {
-            &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"]
-        },
-        has_own_group: !shares_group,
-        closed: options
-            .json_events
-            .filter(|&descriptor| descriptor > LAST_STANDARD),
-        not_started: inherited.as_fd(),
-    })?;
+    let variables = variables(options, &held);
+    let group = Group::start(options, variables, !shares_group, inherited.as_fd())?;
     drop(inherited);
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
     if let Some(signal) = arrived(signals) {
         group.abandon();
-        return Ok(Exit::signal(signal as i32));
+        return Ok(exit::signal(signal as i32));
     }
     if is_readable(&loss) || held.remaining().is_zero() {
         group.abandon();
         events.say("the lock was lost before the command was started");
-        return Ok(Exit::LOST);
+        return Ok(exit::LOST);
     }
     group.open_gate();
     let supervisor = Supervisor {
@@ -143,7 +126,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     let about = object! {
-        "exit": exit.number(),
+        "exit": exit,
         "lost": loss.is_some(),
         "left_us": held.remaining().as_micros(),
     };
@@ -152,7 +135,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     Ok(match loss.or(is_late.then_some(LOST)) {
         Some(message) => {
             events.say(message);
-            Exit::LOST
+            exit::LOST
         }
         None => exit,
     })

@@ -1,7 +1,8 @@
 //! The options of `run`.
 
-use crate::exit::{Exit, Failure};
-use crate::settings::{self, MAX_TTL, Settings, duration};
+use crate::deployment::Deployment;
+use crate::exit::{self, Failure};
+use crate::settings::{self, MAX_TTL, duration};
 use clap::{Args, ValueHint};
 use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
@@ -144,18 +145,18 @@ impl LockOptions {
     ///
     /// # Errors
     /// No lock lasts for `--min-hold`.
-    pub(super) fn times(&self, settings: &Settings) -> Result<(Duration, Duration), Failure> {
-        let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
+    pub(super) fn times(&self, deployment: &Deployment) -> Result<(Duration, Duration), Failure> {
+        let max_ttl = deployment.duration("MAX_TTL", MAX_TTL);
         if self.min_hold > max_ttl {
             let message = format!(
                 "--min-hold is longer than --max-ttl ({})",
                 quorumlock::algorithm::time::Human(max_ttl)
             );
-            return Err(Failure::new(Exit::CONFIG, message));
+            return Err(Failure::new(exit::CONFIG, message));
         }
         let ttl = self
             .ttl
-            .unwrap_or_else(|| settings.duration("TTL", TTL))
+            .unwrap_or_else(|| deployment.duration("TTL", TTL))
             .max(self.min_hold);
         Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
     }

@@ -16,7 +16,7 @@ use super::group::Group;
 use super::not_started::NotStarted;
 use super::signals::Received;
 use super::suspend::Suspension;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::json::object;
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -123,7 +123,7 @@ impl Supervisor<'_> {
         let loss = loss.or(self.held.remaining().is_zero().then_some(LOST));
         Outcome {
             was_started,
-            exit: self.group.exit().unwrap_or(Exit::SYSTEM),
+            exit: self.group.exit().unwrap_or(exit::SYSTEM),
             loss,
         }
     }
