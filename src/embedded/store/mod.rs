@@ -180,16 +180,16 @@ impl Store {
         rest: &[&[u8]],
         now: Millis,
     ) -> Answer {
-        let command = command::named(name)
-            .filter(|(name, _)| self.scripts || !matches!(*name, "EVAL" | "EVALSHA"));
-        let is_login = command.is_some_and(|(name, _)| *name == "AUTH");
-        if self.password.is_some() && !session.authenticated && !is_login {
+        let capitals = String::from_utf8_lossy(name).to_ascii_uppercase();
+        if self.password.is_some() && !session.authenticated && capitals != "AUTH" {
             return Err(NOT_AUTHENTICATED.into());
         }
-        let Some(&(name, needs)) = command else {
+        let is_known = self.scripts || !capitals.starts_with("EVAL");
+        let Some(needs) = command::needs(&capitals).filter(|_| is_known) else {
             // Servers repeat the arguments, too.
             return Err(format!("ERR unknown command '{}'", name.escape_ascii()).into());
         };
+        let name = &*capitals;
         self.check_condition(needs)?;
         let is_listener = session.subscriptions.are_any();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {

@@ -87,6 +87,7 @@ fn plain_commands() {
         PING => +PONG
         PING a => -ERR wrong number of arguments for 'ping' command
         ping => +PONG
+        Publish c m => :0
         TIME => *2\r\n$10\r\n1700000000\r\n$6\r\n123000
         TIME a => -ERR wrong number of arguments for 'time' command
         SET k v => +OK

@@ -52,54 +52,6 @@ pub(super) enum Losses {
     Unknown,
 }
 
-/// What has to hold for some nodes.
-struct Requirement {
-    /// The name of a node that it is required of.
-    name: fn(&Node<'_>) -> Option<String>,
-    /// What has to hold for one of them.
-    one: &'static str,
-    /// The same for several.
-    several: &'static str,
-}
-
-/// What is required because of losses.
-const LOSSES: [Requirement; 4] = [
-    Requirement {
-        name: |node| node.if_durable(),
-        one: "keeps its keys, as declared",
-        several: "keep their keys, as declared",
-    },
-    Requirement {
-        name: |node| node.named(node.losses == Losses::Untold),
-        one: "loses none, of which it would tell nothing",
-        several: "lose none, of which they would tell nothing",
-    },
-    Requirement {
-        name: |node| node.named(node.losses == Losses::Durable && node.risks.has_replicas),
-        one: "is not replaced by a replica that lacks a lock",
-        several: "are not replaced by replicas that lack a lock",
-    },
-    Requirement {
-        name: |node| node.named(node.losses == Losses::Unknown),
-        one: "remembers losses, which is not known",
-        several: "remember losses, which is not known",
-    },
-];
-
-/// What is required for any restart policy.
-const SERVERS: [Requirement; 2] = [
-    Requirement {
-        name: |node| Some(format!("{} ({})", node.address, node.eviction?)),
-        one: "evicts no lock",
-        several: "evict no lock",
-    },
-    Requirement {
-        name: |node| node.named(node.risks.is_withheld),
-        one: "evicts no lock, which INFO does not show",
-        several: "evict no lock, which INFO does not show",
-    },
-];
-
 impl<'d> Node<'d> {
     pub(super) fn of(status: &'d NodeStatus, risks: &'d Risks) -> Node<'d> {
         let losses = match status.note() {
@@ -146,9 +98,37 @@ impl Deployment<'_> {
             if self.policy == RestartPolicy::Observed && most < others {
                 conditions.push(format!("{} within max_ttl", self.at_most(most, others)));
             }
-            conditions.extend(LOSSES.iter().filter_map(|what| self.requires(what)));
+            conditions.extend(self.requires(
+                |node| node.if_durable(),
+                "keeps its keys, as declared",
+                "keep their keys, as declared",
+            ));
+            conditions.extend(self.requires(
+                |node| node.named(node.losses == Losses::Untold),
+                "loses none, of which it would tell nothing",
+                "lose none, of which they would tell nothing",
+            ));
+            conditions.extend(self.requires(
+                |node| node.named(node.losses == Losses::Durable && node.risks.has_replicas),
+                "is not replaced by a replica that lacks a lock",
+                "are not replaced by replicas that lack a lock",
+            ));
+            conditions.extend(self.requires(
+                |node| node.named(node.losses == Losses::Unknown),
+                "remembers losses, which is not known",
+                "remember losses, which is not known",
+            ));
         }
-        conditions.extend(SERVERS.iter().filter_map(|what| self.requires(what)));
+        conditions.extend(self.requires(
+            |node| Some(format!("{} ({})", node.address, node.eviction?)),
+            "evicts no lock",
+            "evict no lock",
+        ));
+        conditions.extend(self.requires(
+            |node| node.named(node.risks.is_withheld),
+            "evicts no lock, which INFO does not show",
+            "evict no lock, which INFO does not show",
+        ));
         if count > 1 && self.nodes.iter().any(|node| node.risks.is_withheld) {
             conditions.push("all nodes are different servers".to_owned());
         }
@@ -172,13 +152,19 @@ impl Deployment<'_> {
         nodes.filter(|node| node.losses == losses).count()
     }
 
-    /// What has to hold, if it is required of any node.
-    fn requires(&self, what: &Requirement) -> Option<String> {
-        let names: Vec<String> = self.nodes.iter().filter_map(what.name).collect();
+    /// What has to hold for one node, or for several, if it is required of any. `name` is the name
+    /// of a node that it is required of.
+    fn requires(
+        &self,
+        name: impl Fn(&Node<'_>) -> Option<String>,
+        one: &str,
+        several: &str,
+    ) -> Option<String> {
+        let names: Vec<String> = self.nodes.iter().filter_map(name).collect();
         let text = match names.len() {
             0 => return None,
-            1 => what.one,
-            _ => what.several,
+            1 => one,
+            _ => several,
         };
         Some(format!("{} {text}", names.join(", ")))
     }
