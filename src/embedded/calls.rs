@@ -56,22 +56,22 @@ impl<'s> Calls<'s> {
 
     /// `DEL`: whether there was such a key.
     pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
-        self.write("DEL", false)?;
-        Ok(self.database.remove(key))
+        Ok(self.write("DEL", false)?.remove(key))
     }
 
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
-        self.write("SET", true)?;
-        let deadline = self.database.deadline_of_set(milliseconds)?;
-        self.database.set(self.key, value, Some(deadline));
+        let key = self.key;
+        let database = self.write("SET", true)?;
+        let deadline = database.deadline_of_set(milliseconds)?;
+        database.set(key, value, Some(deadline));
         Ok(())
     }
 
     /// `SET KEYS[1] value`.
     pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
-        self.write("SET", true)?;
-        self.database.set(self.key, value, None);
+        let key = self.key;
+        self.write("SET", true)?.set(key, value, None);
         Ok(())
     }
 
@@ -87,8 +87,7 @@ impl<'s> Calls<'s> {
 
     /// `PEXPIRE`: whether there is such a key.
     pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
-        self.write("PEXPIRE", false)?;
-        self.database.expire(key, milliseconds)
+        self.write("PEXPIRE", false)?.expire(key, milliseconds)
     }
 
     /// `PUBLISH`: whether a connection receives it.
@@ -104,26 +103,24 @@ impl<'s> Calls<'s> {
 
     /// `ZADD`.
     pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZADD", true)?;
-        self.database.add(key, score, member)
+        self.write("ZADD", true)?.add(key, score, member)
     }
 
     /// `ZREM`: whether there was such a member, and it is removed.
     pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZREM", false)?;
-        self.database.remove_member(key, member)
+        self.write("ZREM", false)?.remove_member(key, member)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.
     pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
-        self.write("ZREMRANGEBYSCORE", false)?;
-        self.database.remove_above(key, score)
+        self.write("ZREMRANGEBYSCORE", false)?
+            .remove_above(key, score)
     }
 
-    /// A command that writes is about to run; `grows`: one that servers refuse when their memory is
+    /// The database, for a command that writes and is about to run; `grows`: one that servers refuse when their memory is
     /// full. Before Redis 7.0, the error of a command that the server did not run names the line of
     /// the script.
-    fn write(&mut self, command: &str, grows: bool) -> Result<(), Failure> {
+    fn write(&mut self, command: &str, grows: bool) -> Result<&mut Keyspace, Failure> {
         let refusal = match self.condition {
             Condition::OutOfMemory if grows => Some(OUT_OF_MEMORY),
             Condition::Replica => Some(READ_ONLY),
@@ -131,7 +128,7 @@ impl<'s> Calls<'s> {
         };
         let Some(error) = refusal.filter(|_| !self.has_written) else {
             self.has_written = true;
-            return Ok(());
+            return Ok(&mut *self.database);
         };
         if self.kind != ServerKind::Redis62 {
             return Err(error);

@@ -27,10 +27,7 @@ pub struct Message {
 }
 
 /// The channels of one connection, and how many messages there had been when it began to listen.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Subscriptions {
-    channels: BTreeMap<Vec<u8>, u64>,
-}
+pub(super) type Subscriptions = BTreeMap<Vec<u8>, u64>;
 
 impl Exchange {
     /// Publishes, and returns how many clients will receive it.
@@ -58,13 +55,11 @@ impl Exchange {
         channels: &[&[u8]],
     ) -> Reply {
         let subscribe = |&channel: &&[u8]| {
-            if !subscriptions.channels.contains_key(channel) {
-                subscriptions
-                    .channels
-                    .insert(channel.to_vec(), self.published);
+            if !subscriptions.contains_key(channel) {
+                subscriptions.insert(channel.to_vec(), self.published);
                 *self.listeners.entry(channel.to_vec()).or_default() += 1;
             }
-            let count = Reply::count(subscriptions.channels.len());
+            let count = Reply::count(subscriptions.len());
             Reply::Array(vec![Reply::bulk("subscribe"), Reply::bulk(channel), count])
         };
         Reply::Each(channels.iter().map(subscribe).collect())
@@ -72,7 +67,7 @@ impl Exchange {
 
     /// A connection has come to its end.
     pub(super) fn forget(&mut self, subscriptions: &mut Subscriptions) {
-        for channel in std::mem::take(&mut subscriptions.channels).into_keys() {
+        for channel in std::mem::take(subscriptions).into_keys() {
             if let Some(listeners) = self.listeners.get_mut(&channel) {
                 *listeners -= 1;
             }
@@ -87,20 +82,10 @@ impl Exchange {
     }
 }
 
-impl Subscriptions {
-    /// Whether the connection listens, and can do nothing else.
-    pub(super) fn are_any(&self) -> bool {
-        !self.channels.is_empty()
-    }
-
-    /// Writes what the connection is to hear of it.
-    pub(super) fn hear(&self, message: &Message, out: &mut Vec<u8>) {
-        if self
-            .channels
-            .get(&message.channel)
-            .is_some_and(|&since| message.number > since)
-        {
-            resp::encode(out, &[b"message", &message.channel, &message.payload]);
-        }
+/// Writes what the connection is to hear of it.
+pub(super) fn hear(subscriptions: &Subscriptions, message: &Message, out: &mut Vec<u8>) {
+    let since = subscriptions.get(&message.channel);
+    if since.is_some_and(|&since| message.number > since) {
+        resp::encode(out, &[b"message", &message.channel, &message.payload]);
     }
 }

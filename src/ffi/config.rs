@@ -1,17 +1,15 @@
 //! The nodes and settings of a client to be.
 
-use super::boundary::{call_or, calls, frees};
+use super::boundary::{calls, frees, new_or_null};
 use super::code::Code;
 use super::event::EventObject;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Borrowed, new_handle};
-use super::text::Bytes;
+use super::handle::Borrowed;
 use super::userdata::{ReleaseFn, Userdata};
 use crate::event::Event;
 use crate::{Builder, Redlock, host_label};
 use std::ffi::c_void;
-use std::ptr::null;
 
 /// `quorumlock_observer`.
 type ObserverFn = extern "C" fn(*mut c_void, *const EventObject<'_>);
@@ -43,49 +41,31 @@ impl ConfigHandle {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_new() -> *const ConfigHandle {
-    call_or(null(), || {
-        Some(new_handle(ConfigHandle::new(Redlock::builder()).ok()?))
-    })
+    new_or_null(|| ConfigHandle::new(Redlock::builder()).ok())
 }
 
 frees! { quorumlock_config_free(ConfigHandle); }
 
 calls! {
-    fn quorumlock_config_from_env(
-        prefix: Bytes,
-        prefix_length: usize;
-        new config: ConfigHandle;
-        error
-    ) {
-        ConfigHandle::new(Builder::from_env(prefix.text(prefix_length, "prefix")?)?)?
+    fn quorumlock_config_from_env(*prefix[prefix_length]; new config: ConfigHandle; error) {
+        ConfigHandle::new(Builder::from_env(prefix)?)?
     }
 
-    fn quorumlock_config_add_node(
-        config: Borrowed<ConfigHandle>,
-        url: Bytes,
-        url_length: usize
-    ) {
-        let config = config.required("config")?;
-        let url = url.text(url_length, "url")?;
+    fn quorumlock_config_add_node(&config: ConfigHandle, *url[url_length]) {
         config.change(|builder| Ok(builder.node(url)))
     }
 
     fn quorumlock_config_set(
-        config: Borrowed<ConfigHandle>,
-        name: Bytes,
-        name_length: usize,
-        value: Bytes,
-        value_length: usize;
+        &config: ConfigHandle,
+        *name[name_length],
+        *value[value_length];
         error
     ) {
-        let config = config.required("config")?;
-        let name = name.text(name_length, "name")?;
-        let value = value.text(value_length, "value")?;
         config.change(|builder| Ok(builder.set(name, value)?))
     }
 
-    fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) {
-        config.required("config")?.change(|builder| Ok(builder.label(host_label())))
+    fn quorumlock_config_set_label_here(&config: ConfigHandle) {
+        config.change(|builder| Ok(builder.label(host_label())))
     }
 
     fn quorumlock_config_add_observer(

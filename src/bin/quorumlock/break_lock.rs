@@ -4,7 +4,7 @@ use crate::connection::{Connection, Trouble};
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object};
-use crate::locks::sighting::{Lifetime, Sighting, Stored};
+use crate::locks::sighting::{Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
@@ -157,7 +157,7 @@ fn deletable<'s>(survey: &'s Survey, key: &'s str) -> Vec<Option<&'s Sighting>> 
 /// The first node that has something else than a lock under one of these keys, and what it has.
 fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
     let odd = |seen: &Sighting, address: &str| {
-        let expiry = if seen.lifetime == Lifetime::Forever {
+        let expiry = if seen.lifetime.is_none() {
             ", without expiry"
         } else {
             ""
@@ -183,7 +183,7 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
-    let has_expiry = times().all(|seen| seen.lifetime != Lifetime::Forever);
+    let has_expiry = times().all(|seen| seen.lifetime.is_some());
     let longest = times().map(|seen| seen.remaining).max().unwrap_or_default();
     Broken {
         nodes,

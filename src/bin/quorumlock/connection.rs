@@ -113,11 +113,14 @@ impl Connection {
     }
 
     /// Asks several commands in one flight.
-    pub(crate) fn ask_all(&mut self, commands: &[&[&[u8]]]) -> Result<Vec<Value>, Trouble> {
+    pub(crate) fn ask_all<'w>(
+        &mut self,
+        commands: &[impl AsRef<[&'w [u8]]>],
+    ) -> Result<Vec<Value>, Trouble> {
         let mut flight = Vec::new();
         commands
             .iter()
-            .for_each(|words| resp::encode(&mut flight, words));
+            .for_each(|words| resp::encode(&mut flight, words.as_ref()));
         self.stream.write_all(&flight)?;
         (0..commands.len()).map(|_| self.receive()).collect()
     }

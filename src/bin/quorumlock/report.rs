@@ -61,17 +61,13 @@ pub(crate) fn utc(since_1970: Duration) -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
+    let month = (month + 2) % 12 + 1;
     let hour = seconds / 3600;
     let minute = seconds / 60 % 60;
     let second = seconds % 60;
     format!(
         "{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z",
-        era * 400 + year + later
+        era * 400 + year + u64::from(month < 3)
     )
 }
 

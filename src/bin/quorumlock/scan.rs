@@ -2,7 +2,7 @@
 
 use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, object};
-use crate::locks::sighting::{Lifetime, Sighting};
+use crate::locks::sighting::Sighting;
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, MAX_TTL};
@@ -91,13 +91,13 @@ fn findings(survey: &Survey, max_ttl: Duration) -> Vec<Finding<'_>> {
 /// What is wrong with one key: the kind, and in words.
 fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
-    if sighting.lifetime == Lifetime::Forever {
+    if sighting.lifetime.is_none() {
         faults.push((
             "no-expiry",
             "it is never freed; delete it unless a program holds the lock".to_owned(),
         ));
     }
-    let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
+    let is_long = sighting.lifetime.is_some() && sighting.remaining > max_ttl;
     match sighting.fence {
         _ if sighting.lock.is_none() => {
             faults.push(("foreign", "its value is none of this library".to_owned()));
@@ -141,11 +141,11 @@ mod tests {
                 .map(|(kind, _)| kind)
                 .collect::<Vec<_>>()
         };
-        let minute = Lifetime::For(Duration::from_secs(60));
-        let day = Lifetime::For(Duration::from_secs(86_400));
+        let minute = Some(Duration::from_secs(60));
+        let day = Some(Duration::from_secs(86_400));
         assert!(of("a", &token, minute).is_empty());
         assert_eq!(of("a", &token, day), ["too-long"]);
-        assert_eq!(of("a", &token, Lifetime::Forever), ["no-expiry"]);
+        assert_eq!(of("a", &token, None), ["no-expiry"]);
         assert_eq!(of("a", "x", minute), ["foreign"]);
         assert_eq!(of("quorumlock-fence:a", "7 0 ", day), ["fence-at-rest"]);
         assert!(of("quorumlock-fence:a", &format!("7 2000 {token}"), day).is_empty());

@@ -3,7 +3,7 @@
 use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object};
 use crate::locks::queue::Queue;
-use crate::locks::sighting::{Lifetime, Sighting};
+use crate::locks::sighting::Sighting;
 use crate::locks::survey::{Seen, Survey};
 use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
@@ -114,12 +114,10 @@ fn node_line(seen: Seen<'_>) -> String {
                 (_, None) => sighting.oddity().unwrap_or("no holder").to_owned(),
             };
             match sighting.lifetime {
-                Lifetime::Forever => format!("{holder}, without expiry"),
-                Lifetime::For(_) if sighting.token().is_none() && sighting.oddity().is_some() => {
-                    holder
-                }
-                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
-                Lifetime::For(_) => format!("{holder}, {} left", Human(sighting.remaining)),
+                None => format!("{holder}, without expiry"),
+                Some(_) if sighting.token().is_none() && sighting.oddity().is_some() => holder,
+                Some(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
+                Some(_) => format!("{holder}, {} left", Human(sighting.remaining)),
             }
         }
     }
@@ -131,7 +129,7 @@ fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> Object {
         Ok(seen) => {
             let label = seen.and_then(Sighting::label);
             let left = seen.map(|seen| {
-                if seen.lifetime == Lifetime::Forever {
+                if seen.lifetime.is_none() {
                     -1
                 } else {
                     seen.remaining.as_millis().cast_signed()

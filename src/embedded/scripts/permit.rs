@@ -128,11 +128,7 @@ impl LockKind for Permit<'_> {
 
 /// A number of any length; the greatest that fits represents all that are greater.
 fn digits(text: &[u8]) -> Option<u64> {
-    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let add = |number: u64, digit: &u8| {
-        number
-            .saturating_mul(10)
-            .saturating_add(u64::from(digit - b'0'))
-    };
-    is_number.then(|| text.iter().fold(0, add))
+    let text = std::str::from_utf8(text).ok()?;
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }

@@ -27,7 +27,7 @@ pub use super::keyspace::Millis;
 use super::numbers::integer;
 use super::options;
 pub use super::pubsub::Message;
-use super::pubsub::{Exchange, Subscriptions};
+use super::pubsub::{self, Exchange, Subscriptions};
 use super::reply::{Answer, Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
 use super::scripts::{self, Script};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl ClientState {
     /// Appends what this connection hears of a message to `out`: nothing, unless it has subscribed
     /// to its channel.
     pub fn hear(&self, message: &Message, out: &mut Vec<u8>) {
-        self.subscriptions.hear(message, out);
+        pubsub::hear(&self.subscriptions, message, out);
     }
 }
 
@@ -191,7 +191,7 @@ impl Store {
         };
         let name = &*capitals;
         self.check_condition(needs)?;
-        let is_listener = session.subscriptions.are_any();
+        let is_listener = !session.subscriptions.is_empty();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
             return Err(ONLY_LISTENING.into());
         }

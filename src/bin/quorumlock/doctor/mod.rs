@@ -23,7 +23,7 @@ use crate::json::{list, object};
 use crate::report::{self, Progress};
 use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
 use clap::Args;
-use clock::Offset;
+use clock::Estimate;
 use findings::Level;
 use node::{Examination, Plan, user};
 use quorumlock::RestartPolicy;
@@ -216,7 +216,7 @@ fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Dura
             continue;
         };
         node.observe_rate(
-            Offset::rate(earlier, later, passed),
+            Estimate::rate(earlier, later, passed),
             drift_factor.unwrap_or(DRIFT_FACTOR),
         );
     }

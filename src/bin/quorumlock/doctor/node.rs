@@ -1,6 +1,6 @@
 //! One node, examined: how far it can be reached, what it is, and what of it endangers locks.
 
-use super::clock::{self, Offset, Rate};
+use super::clock::{self, Estimate};
 use super::findings::{Finding, Level};
 use super::guarantee::Risks;
 use super::rights::{self, Names, Purpose};
@@ -39,8 +39,8 @@ pub(super) struct Examination {
     /// Where its name leads to.
     pub(super) sockets: Vec<SocketAddr>,
     pub(super) run_id: Option<String>,
-    pub(super) clock: Option<Offset>,
-    rate: Option<Rate>,
+    pub(super) clock: Option<Estimate>,
+    rate: Option<Estimate>,
     /// Facts for the reader: names and values.
     facts: Vec<(&'static str, String)>,
     /// Round trips.
@@ -188,10 +188,10 @@ impl Examination {
     }
 
     /// Takes note of how fast the clock runs.
-    pub(super) fn observe_rate(&mut self, rate: Rate, drift_factor: f64) {
+    pub(super) fn observe_rate(&mut self, rate: Estimate, drift_factor: f64) {
         self.rate = Some(rate);
-        if rate.part.abs() - rate.error > drift_factor {
-            let percent = rate.part * 100.0;
+        if rate.value.abs() - rate.error > drift_factor {
+            let percent = rate.value * 100.0;
             let what = format!(
                 "its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %",
                 drift_factor * 100.0
@@ -252,8 +252,8 @@ impl Examination {
             report::line(format_args!("  {reason}"));
         }
         if let Some(offset) = self.clock {
-            let rate = self.rate.map(|Rate { part, error }| {
-                format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0)
+            let rate = self.rate.map(|Estimate { value, error }| {
+                format!(", rate {:+.4} % ± {:.4} %", value * 100.0, error * 100.0)
             });
             report::line(format_args!(
                 "  clock {}{}",
@@ -292,9 +292,9 @@ impl Examination {
             "can_vote": self.can_vote(),
             _: Object(facts.collect()),
             "addresses": list(self.sockets.iter().map(quoted)),
-            "clock_offset_ms": maybe(self.clock.map(|offset| offset.seconds * 1e3)),
+            "clock_offset_ms": maybe(self.clock.map(|offset| offset.value * 1e3)),
             "clock_error_ms": maybe(self.clock.map(|offset| offset.error * 1e3)),
-            "clock_rate": maybe(self.rate.map(|rate| rate.part)),
+            "clock_rate": maybe(self.rate.map(|rate| rate.value)),
             _: self.times.json(),
             "cut_by_node_timeout": self.times.longer_than(plan.node_timeout),
             "lock_replies": latency.count,

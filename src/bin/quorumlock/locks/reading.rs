@@ -2,7 +2,7 @@
 //! answers.
 
 use super::queue::{self, Queue};
-use super::sighting::{Keys, Lifetime, Sighting, Stored};
+use super::sighting::{Keys, Sighting, Stored};
 use crate::connection::{Connection, Trouble, Value};
 use crate::report;
 use quorumlock::algorithm::time::Human;
@@ -147,7 +147,10 @@ impl Reader<'_> {
         // One byte more than a lock has shows that it is none.
         let last = LONGEST_LOCK.to_string();
         let (server_micros, replies) = ask_of_each(connection, wanted, |key| {
-            ([b"GETRANGE", key, b"0", last.as_bytes()], [b"PTTL", key])
+            [
+                vec![b"GETRANGE", key, b"0", last.as_bytes()],
+                vec![b"PTTL", key],
+            ]
         })?;
         for (key, value, lifetime) in replies {
             if !self.leaves_out(&value, &lifetime)
@@ -176,18 +179,13 @@ impl Reader<'_> {
 }
 
 /// Asks for the clock of the node in microseconds, and two questions about each key.
-fn ask_of_each<'k, const N: usize, const M: usize>(
+fn ask_of_each<'k>(
     connection: &mut Connection,
     keys: &'k [String],
-    questions: impl Fn(&'k [u8]) -> ([&'k [u8]; N], [&'k [u8]; M]),
+    questions: impl Fn(&'k [u8]) -> [Vec<&'k [u8]>; 2],
 ) -> Result<(u64, impl Iterator<Item = (&'k String, Value, Value)>), Trouble> {
-    let questions: Vec<_> = keys.iter().map(|key| questions(key.as_bytes())).collect();
-    let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
-    commands.extend(
-        questions
-            .iter()
-            .flat_map(|(first, second)| [first.as_slice(), second.as_slice()]),
-    );
+    let mut commands = vec![vec![b"TIME".as_slice()]];
+    commands.extend(keys.iter().flat_map(|key| questions(key.as_bytes())));
     let mut replies = connection.ask_all(&commands)?.into_iter();
     let server_micros = replies
         .next()
@@ -207,7 +205,8 @@ fn read_queues(
     keys: &mut Keys,
 ) -> Result<(), Trouble> {
     let (server_micros, replies) = ask_of_each(connection, queues, |key| {
-        ([b"ZCARD", key], [b"ZRANGE", key, b"0", b"0", b"WITHSCORES"])
+        let first = vec![b"ZRANGE", key, b"0", b"0", b"WITHSCORES"];
+        [vec![b"ZCARD", key], first]
     })?;
     for (queue, count, first) in replies {
         keys.queues
@@ -217,10 +216,10 @@ fn read_queues(
 }
 
 /// What the replies mean; none if the key has gone.
-fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, Trouble> {
+fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Option<Duration>)>, Trouble> {
     let lifetime = match lifetime {
-        Value::Integer(-1) => Lifetime::Forever,
-        Value::Integer(left @ 0..) => Lifetime::For(Duration::from_millis(left.unsigned_abs())),
+        Value::Integer(-1) => None,
+        Value::Integer(left @ 0..) => Some(Duration::from_millis(left.unsigned_abs())),
         other => return other.accepted("PTTL").map(|_| None),
     };
     let stored = match value {

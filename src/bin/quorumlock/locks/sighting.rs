@@ -16,14 +16,6 @@ pub(crate) struct Keys {
     pub(crate) queues: BTreeMap<String, Queue>,
 }
 
-/// How long a key lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lifetime {
-    For(Duration),
-    /// It has no expiry.
-    Forever,
-}
-
 /// What is stored under a key, as far as it is read.
 #[derive(Clone)]
 pub(crate) enum Stored {
@@ -40,7 +32,8 @@ pub(crate) enum Stored {
 pub(crate) struct Sighting {
     /// What it means; none if it is no lock of this library.
     pub(crate) lock: Option<StoredLock>,
-    pub(crate) lifetime: Lifetime,
+    /// How long the key lives; none if it has no expiry.
+    pub(crate) lifetime: Option<Duration>,
     /// Each holder, and for how long it is one, as this node has it.
     pub(crate) holders: Vec<(Token, Duration)>,
     /// For how long the lock is held by any of them.
@@ -53,16 +46,17 @@ pub(crate) struct Sighting {
 
 impl Sighting {
     /// What this means under this key, when the server's clock shows that.
-    pub(crate) fn of(key: &str, stored: Stored, lifetime: Lifetime, server_ms: u64) -> Sighting {
+    pub(crate) fn of(
+        key: &str,
+        stored: Stored,
+        lifetime: Option<Duration>,
+        server_ms: u64,
+    ) -> Sighting {
         let lock = match &stored {
             Stored::Text(value) => key_space::lock(key).and_then(|(kind, _)| (kind.parse)(value)),
             Stored::LongText | Stored::OtherType => None,
         };
-        let lives = if let Lifetime::For(time) = lifetime {
-            time
-        } else {
-            Duration::MAX
-        };
+        let lives = lifetime.unwrap_or(Duration::MAX);
         let until = |deadline_ms| match deadline_ms {
             Hold::KEY_END => lives,
             _ => Duration::from_millis(deadline_ms.saturating_sub(server_ms)),
@@ -74,8 +68,7 @@ impl Sighting {
         holders.retain(|(_, left)| !left.is_zero());
         // As other libraries make locks: a string that expires, under the full name alone.
         let is_string = !matches!(stored, Stored::OtherType);
-        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime != Lifetime::Forever
-        {
+        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime.is_some() {
             holders.push((Token::OtherLibrary, lives));
         }
         let remaining = holders
@@ -134,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_string_that_expires_is_a_lock_of_another_library() {
-        let minute = Lifetime::For(Duration::from_secs(60));
+        let minute = Some(Duration::from_secs(60));
         let uuid = || Stored::Text(b"2b7c1f0e-9d9e-4d61-a2cb-5a4d6a1f7c11".to_vec());
         let other_library = |name: &str, stored, lifetime| {
             let seen = Sighting::of(name, stored, lifetime, 0);
@@ -152,7 +145,7 @@ mod tests {
         };
         assert_eq!(other_library("a", uuid(), minute), (true, false));
         assert_eq!(other_library("a", Stored::LongText, minute), (true, true));
-        assert_eq!(other_library("a", uuid(), Lifetime::Forever), (false, true));
+        assert_eq!(other_library("a", uuid(), None), (false, true));
         assert_eq!(other_library("a", Stored::OtherType, minute), (false, true));
         // No other library has names of this one.
         assert_eq!(
@@ -167,12 +160,7 @@ mod tests {
         let fenced_name = "quorumlock-fence:orders";
         let seen = |name: &str, value: &[u8], server_ms| {
             let stored = Stored::Text(value.to_vec());
-            Sighting::of(
-                name,
-                stored,
-                Lifetime::For(Duration::from_secs(9)),
-                server_ms,
-            )
+            Sighting::of(name, stored, Some(Duration::from_secs(9)), server_ms)
         };
         let held = seen("orders", format!("{digits} billing@host").as_bytes(), 400);
         assert!(held.holders == [(Token::ours(digits.as_bytes()), Duration::from_secs(9))]);

@@ -1,7 +1,7 @@
 //! What the sightings of one lock come to: held, split, an orphan, free.
 
 use super::queue::Queue;
-use super::sighting::{Lifetime, Sighting};
+use super::sighting::Sighting;
 use super::survey::Survey;
 use super::token::{self, Token};
 use crate::json::{Object, list, maybe, object, quoted};
@@ -126,9 +126,7 @@ impl Verdict {
                 longest
             }
             .unwrap_or_default(),
-            has_expiry: seen
-                .iter()
-                .all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
+            has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime.is_some()),
             fence: seen.iter().filter_map(|(_, sighting)| sighting.fence).max(),
         }
     }
@@ -218,7 +216,7 @@ mod tests {
         let sighting = |(token, millis): (u8, u64)| {
             let value = format!("{token:02x}").repeat(20).into_bytes();
             let time = Duration::from_millis(millis);
-            Sighting::of("x", Stored::Text(value), Lifetime::For(time), 0)
+            Sighting::of("x", Stored::Text(value), Some(time), 0)
         };
         let locks = state
             .map(|state| ("x".to_owned(), sighting(state)))
@@ -301,7 +299,7 @@ mod tests {
                 entries.iter().map(entry).collect::<Vec<_>>().join(" ")
             );
             let name = "quorumlock-rw:x";
-            let lives = Lifetime::For(Duration::from_secs(60));
+            let lives = Some(Duration::from_secs(60));
             let sighting = Sighting::of(name, Stored::Text(value.into_bytes()), lives, 1000);
             Ok(Keys {
                 locks: [(name.to_owned(), sighting)].into(),

@@ -6,7 +6,6 @@ use super::signals::{Received, Signals};
 use super::suspend::Suspension;
 use crate::deployment::Deployment;
 use crate::exit::Failure;
-use crate::locks::sighting::Lifetime;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
@@ -151,9 +150,7 @@ fn attempt(
 fn is_endless(survey: &Survey, keys: &[String]) -> bool {
     keys.iter().all(|key| {
         let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
-        seen.filter(|seen| seen.lifetime == Lifetime::Forever)
-            .count()
-            >= survey.quorum
+        seen.filter(|seen| seen.lifetime.is_none()).count() >= survey.quorum
     })
 }
 

@@ -32,7 +32,6 @@ use crate::report;
 use acquire::{Acquired, Held, Job, arrived};
 use events::{Events, boot_time};
 use group::Group;
-use not_started::NotStarted;
 use quorumlock::MutexGuard;
 use quorumlock::kind::Any;
 use signals::Signals;
@@ -43,7 +42,7 @@ use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
-    let signals = Signals::block().map_err(Failure::system("block signals"))?;
+    let signals = signals::block().map_err(Failure::system("block signals"))?;
     let events = Arc::new(Events::open(&options)?);
     let exit = with_lock(&options, &signals, &events).unwrap_or_else(|failure| {
         events.complain(&failure.message);
@@ -91,7 +90,7 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
     } = *job;
     let loss = loss_pipe(&held)?;
     let shares_group = options.foreground || std::io::stdin().is_terminal();
-    let (not_started, inherited) = NotStarted::pipe().map_err(Failure::system("make a pipe"))?;
+    let (not_started, inherited) = not_started::pipe().map_err(Failure::system("make a pipe"))?;
     let variables = variables(options, &held);
     let group = Group::start(options, variables, !shares_group, inherited.as_fd())?;
     drop(inherited);

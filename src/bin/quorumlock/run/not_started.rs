@@ -6,32 +6,21 @@ use super::descriptor::path_of;
 use rustix::io::{dup, ioctl_fionbio};
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The end of `run`.
-pub(super) struct NotStarted(PipeReader);
-
-impl NotStarted {
-    /// Makes the pipe. The step inherits its other end.
-    pub(super) fn pipe() -> io::Result<(NotStarted, OwnedFd)> {
-        let (reader, writer) = io::pipe()?;
-        // A copy is open in what is started. That may be a command that prints a password too, so
-        // the end of the pipe may be late, and nothing waits for it.
-        ioctl_fionbio(&reader, true)?;
-        Ok((NotStarted(reader), dup(writer)?))
-    }
-
-    /// Whether the command was started, once that is known.
-    pub(super) fn was_started(&self) -> Option<bool> {
-        (&self.0).read(&mut [0]).ok().map(|written| written == 0)
-    }
+/// Makes the pipe: the end of `run`, and the one that the step inherits.
+pub(super) fn pipe() -> io::Result<(PipeReader, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    // A copy is open in what is started. That may be a command that prints a password too, so the
+    // end of the pipe may be late, and nothing waits for it.
+    ioctl_fionbio(&reader, true)?;
+    Ok((reader, dup(writer)?))
 }
 
-impl AsFd for NotStarted {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+/// Whether the command was started, once that is known.
+pub(super) fn was_started(mut pipe: &PipeReader) -> Option<bool> {
+    pipe.read(&mut [0]).ok().map(|written| written == 0)
 }
 
 /// The end of the step, which has inherited this descriptor. The command does not inherit it.

@@ -7,8 +7,10 @@
 
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+pub(super) use source::Signals;
 
 /// Those that end a wait for the lock, and go to the command afterwards.
 const STOPPING: [Signal; 4] = [
@@ -48,36 +50,20 @@ impl Received {
     }
 }
 
-/// The signals of this process.
-pub(super) struct Signals(source::Source);
-
-impl Signals {
-    /// Blocks the signals, in this thread and those that it starts. To be called before there are
-    /// others. A signal that was ignored when the program started, as `nohup` does with SIGHUP,
-    /// stays ignored; all but SIGCHLD: while that is ignored, the kernel reaps children unasked,
-    /// and how they ended is lost.
-    pub(super) fn block() -> io::Result<Signals> {
-        // SAFETY: no function is installed.
-        #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
-        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
-        let set: SigSet = not_ignored(all()).collect();
-        set.thread_block()?;
-        Ok(Signals(source::Source::new(set)?))
-    }
-
-    /// The next signal that has arrived; none if none has.
-    pub(super) fn take(&self) -> Option<Received> {
-        self.0.take()
-    }
+/// Blocks the signals, in this thread and those that it starts. To be called before there are
+/// others. A signal that was ignored when the program started, as `nohup` does with SIGHUP, stays
+/// ignored; all but SIGCHLD: while that is ignored, the kernel reaps children unasked, and how they
+/// ended is lost.
+pub(super) fn block() -> io::Result<Signals> {
+    // SAFETY: no function is installed.
+    #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
+    let set: SigSet = not_ignored(all()).collect();
+    set.thread_block()?;
+    Signals::new(set)
 }
 
-impl AsFd for Signals {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Lets all signals through that [`Signals::block`] blocks: the command must not inherit the mask.
+/// Lets all signals through that [`block`] blocks: the command must not inherit the mask.
 pub(super) fn unblock() -> io::Result<()> {
     Ok(all().collect::<SigSet>().thread_unblock()?)
 }
@@ -135,17 +121,19 @@ mod source {
     /// The sender of a signal is the kernel: a key of the terminal, or its hang-up.
     const FROM_KERNEL: i32 = 0x80;
 
-    pub(super) struct Source(SignalFd);
+    /// The signals of this process.
+    pub(in crate::run) struct Signals(SignalFd);
 
-    impl Source {
-        pub(super) fn new(set: SigSet) -> io::Result<Source> {
-            Ok(Source(SignalFd::with_flags(
+    impl Signals {
+        pub(super) fn new(set: SigSet) -> io::Result<Signals> {
+            Ok(Signals(SignalFd::with_flags(
                 &set,
                 SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
             )?))
         }
 
-        pub(super) fn take(&self) -> Option<Received> {
+        /// The next signal that has arrived; none if none has.
+        pub(in crate::run) fn take(&self) -> Option<Received> {
             let info = self.0.read_signal().ok().flatten()?;
             let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
             Some(Received {
@@ -155,7 +143,7 @@ mod source {
         }
     }
 
-    impl AsFd for Source {
+    impl AsFd for Signals {
         fn as_fd(&self) -> BorrowedFd<'_> {
             self.0.as_fd()
         }
@@ -171,10 +159,11 @@ mod source {
     use std::os::fd::{AsFd, BorrowedFd};
     use std::thread;
 
-    pub(super) struct Source(PipeReader);
+    /// The signals of this process.
+    pub(in crate::run) struct Signals(PipeReader);
 
-    impl Source {
-        pub(super) fn new(set: SigSet) -> io::Result<Source> {
+    impl Signals {
+        pub(super) fn new(set: SigSet) -> io::Result<Signals> {
             let (reader, mut writer) = io::pipe()?;
             let pass_on = move || {
                 while let Ok(signal) = set.wait() {
@@ -187,10 +176,11 @@ mod source {
             thread::Builder::new()
                 .name("signals".to_owned())
                 .spawn(pass_on)?;
-            Ok(Source(reader))
+            Ok(Signals(reader))
         }
 
-        pub(super) fn take(&self) -> Option<Received> {
+        /// The next signal that has arrived; none if none has.
+        pub(in crate::run) fn take(&self) -> Option<Received> {
             let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
             if poll(&mut ready, Some(&Timespec::default())) != Ok(1) {
                 return None;
@@ -205,7 +195,7 @@ mod source {
         }
     }
 
-    impl AsFd for Source {
+    impl AsFd for Signals {
         fn as_fd(&self) -> BorrowedFd<'_> {
             self.0.as_fd()
         }

@@ -13,7 +13,7 @@
 
 use super::acquire::{Held, Job};
 use super::group::Group;
-use super::not_started::NotStarted;
+use super::not_started;
 use super::signals::Received;
 use super::suspend::Suspension;
 use crate::exit::{self, Exit};
@@ -53,7 +53,7 @@ pub(super) struct Supervisor<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) group: Group,
     pub(super) held: &'a Held,
-    pub(super) not_started: &'a NotStarted,
+    pub(super) not_started: &'a PipeReader,
     /// When the signals were looked at for the last time before the gate was opened.
     pub(super) looked: Duration,
     /// Readable when a lock is lost.
@@ -130,7 +130,7 @@ impl Supervisor<'_> {
 
     /// Whether the command was started, once that is known.
     fn look_for_start(&self) -> Option<bool> {
-        let was_started = self.not_started.was_started()?;
+        let was_started = not_started::was_started(self.not_started)?;
         Some(was_started && self.report_start())
     }
 
