@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
-use super::wire::{Protection, Wire};
+use super::wire::{Identity, Wire};
 use crate::protocol::resp::{self, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
@@ -31,9 +31,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Takes over a stream that was just accepted.
-    pub(super) fn new(stream: TcpStream, protection: &Protection) -> io::Result<Connection> {
+    pub(super) fn new(stream: TcpStream, identity: Option<&Identity>) -> io::Result<Connection> {
         Ok(Connection {
-            wire: Wire::new(stream, protection)?,
+            wire: Wire::new(stream, identity)?,
             session: ClientState::default(),
             input: Vec::new(),
             output: Vec::new(),

@@ -60,7 +60,7 @@ use std::thread::{self, JoinHandle};
 
 use server::{Listening, NodeClock, Order, Server, ServerState};
 use store::Store;
-use wire::Protection;
+use wire::Identity;
 
 pub use config::{Condition, ServerKind};
 
@@ -71,7 +71,7 @@ pub use config::{Condition, ServerKind};
 /// nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
-    protection: Protection,
+    identity: Option<Identity>,
     requests: Sender<Order>,
     shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
@@ -103,19 +103,16 @@ impl EmbeddedNode {
     #[cfg(feature = "embedded-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
     pub fn root_pem(&self) -> Option<&str> {
-        match &self.protection {
-            Protection::None => None,
-            Protection::Tls(identity) => Some(&identity.root_pem),
-        }
+        self.identity.as_ref().map(|identity| &*identity.root_pem)
     }
 
     /// `redis://127.0.0.1:port`, or `rediss://` of a node with TLS. A password is not part of it.
     /// Stays the same through [`kill`](Self::kill) and [`revive`](Self::revive).
     pub fn url(&self) -> String {
-        let scheme = match self.protection {
-            Protection::None => "redis",
-            #[cfg(feature = "embedded-tls")]
-            Protection::Tls(_) => "rediss",
+        let scheme = if self.identity.is_some() {
+            "rediss"
+        } else {
+            "redis"
         };
         format!("{scheme}://{}", self.address)
     }
@@ -281,7 +278,10 @@ impl NodeBuilder {
     /// # Errors
     /// The system has no port, descriptor, thread or random bytes to give.
     pub fn start(self) -> io::Result<EmbeddedNode> {
-        let protection = self.protection()?;
+        #[cfg(feature = "embedded-tls")]
+        let identity = self.has_tls.then(Identity::make).transpose()?;
+        #[cfg(not(feature = "embedded-tls"))]
+        let identity = None;
         let clock = NodeClock::start();
         let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
@@ -301,7 +301,7 @@ impl NodeBuilder {
             is_stopped: false,
             listening: Listening::Yes(listener),
             port: address.port(),
-            protection: protection.clone(),
+            identity: identity.clone(),
             requests: orders,
             shared: Arc::clone(&shared),
             waker: Arc::clone(&waker),
@@ -311,20 +311,12 @@ impl NodeBuilder {
             .spawn(move || server.run())?;
         Ok(EmbeddedNode {
             address,
-            protection,
+            identity,
             requests,
             shared,
             thread: Some(thread),
             waker,
         })
-    }
-
-    fn protection(&self) -> io::Result<Protection> {
-        #[cfg(feature = "embedded-tls")]
-        if self.has_tls {
-            return Ok(Protection::Tls(certificate::Identity::make()?));
-        }
-        Ok(Protection::None)
     }
 }
 

@@ -20,7 +20,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::connection::Connection;
 use super::store::{Millis, Store};
-use super::wire::Protection;
+use super::wire::Identity;
 use crate::os::waker::Waker;
 
 /// How much is read from one connection before the next one has its turn.
@@ -87,7 +87,7 @@ pub(super) struct Server {
     pub(super) is_stopped: bool,
     pub(super) listening: Listening,
     pub(super) port: u16,
-    pub(super) protection: Protection,
+    pub(super) identity: Option<Identity>,
     pub(super) requests: Receiver<Order>,
     pub(super) shared: Arc<ServerState>,
 }
@@ -219,7 +219,7 @@ impl Server {
                 // A client that is gone again before its options are set is no loss.
                 Ok((stream, _)) => self
                     .connections
-                    .extend(Connection::new(stream, &self.protection).ok()),
+                    .extend(Connection::new(stream, self.identity.as_ref()).ok()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }

@@ -6,16 +6,12 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 #[cfg(feature = "embedded-tls")]
-use super::certificate::Identity;
+pub(super) use super::certificate::Identity;
 
-/// How connections to a node are protected.
-#[derive(Clone, Default)]
-pub(super) enum Protection {
-    #[default]
-    None,
-    #[cfg(feature = "embedded-tls")]
-    Tls(Identity),
-}
+/// What a node with TLS would have: here is none.
+#[cfg(not(feature = "embedded-tls"))]
+#[derive(Clone)]
+pub(super) enum Identity {}
 
 /// A non-blocking stream, and TLS on it.
 pub(super) struct Wire {
@@ -26,20 +22,17 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Takes over a stream that was just accepted.
-    pub(super) fn new(stream: TcpStream, protection: &Protection) -> io::Result<Wire> {
+    pub(super) fn new(stream: TcpStream, identity: Option<&Identity>) -> io::Result<Wire> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         #[cfg(feature = "embedded-tls")]
-        let tls = match protection {
-            Protection::None => None,
-            Protection::Tls(identity) => Some(Box::new(identity.begin()?)),
-        };
+        let tls = identity.map(Identity::begin).transpose()?;
         #[cfg(not(feature = "embedded-tls"))]
-        let Protection::None = protection;
+        let _ = identity;
         Ok(Wire {
             stream,
             #[cfg(feature = "embedded-tls")]
-            tls,
+            tls: tls.map(Box::new),
         })
     }
 
