@@ -5,10 +5,11 @@
 //! one whose memory is full a write that needs some. A script that has written runs to its end:
 //! nothing is refused after its first write, even if that one had no effect.
 
+use super::command::{self, Needs};
 use super::config::{Condition, ServerKind};
 use super::keyspace::{Keyspace, Member, Millis};
 use super::pubsub::Exchange;
-use super::reply::{Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY};
+use super::reply::{Failure, NO_ARGUMENT};
 use crate::protocol::kinds::number::number;
 
 /// A running script.
@@ -56,13 +57,13 @@ impl<'s> Calls<'s> {
 
     /// `DEL`: whether there was such a key.
     pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
-        Ok(self.write("DEL", false)?.remove(key))
+        Ok(self.write("DEL")?.remove(key))
     }
 
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         let key = self.key;
-        let database = self.write("SET", true)?;
+        let database = self.write("SET")?;
         let deadline = database.deadline_of_set(milliseconds)?;
         database.set(key, value, Some(deadline));
         Ok(())
@@ -71,7 +72,7 @@ impl<'s> Calls<'s> {
     /// `SET KEYS[1] value`.
     pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
         let key = self.key;
-        self.write("SET", true)?.set(key, value, None);
+        self.write("SET")?.set(key, value, None);
         Ok(())
     }
 
@@ -87,7 +88,7 @@ impl<'s> Calls<'s> {
 
     /// `PEXPIRE`: whether there is such a key.
     pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
-        self.write("PEXPIRE", false)?.expire(key, milliseconds)
+        self.write("PEXPIRE")?.expire(key, milliseconds)
     }
 
     /// `PUBLISH`: whether a connection receives it.
@@ -103,30 +104,25 @@ impl<'s> Calls<'s> {
 
     /// `ZADD`.
     pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZADD", true)?.add(key, score, member)
+        self.write("ZADD")?.add(key, score, member)
     }
 
     /// `ZREM`: whether there was such a member, and it is removed.
     pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZREM", false)?.remove_member(key, member)
+        self.write("ZREM")?.remove_member(key, member)
     }
 
     /// `ZREMRANGEBYSCORE key (score +inf`.
     pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
-        self.write("ZREMRANGEBYSCORE", false)?
-            .remove_above(key, score)
+        self.write("ZREMRANGEBYSCORE")?.remove_above(key, score)
     }
 
-    /// The database, for a command that writes and is about to run; `grows`: one that servers refuse when their memory is
-    /// full. Before Redis 7.0, the error of a command that the server did not run names the line of
-    /// the script.
-    fn write(&mut self, command: &str, grows: bool) -> Result<&mut Keyspace, Failure> {
-        let refusal = match self.condition {
-            Condition::OutOfMemory if grows => Some(OUT_OF_MEMORY),
-            Condition::Replica => Some(READ_ONLY),
-            _ => None,
-        };
-        let Some(error) = refusal.filter(|_| !self.has_written) else {
+    /// The database, for a command that writes and is about to run. Before Redis 7.0, the error of
+    /// a command that the server did not run names the line of the script.
+    fn write(&mut self, command: &str) -> Result<&mut Keyspace, Failure> {
+        let needs = command::needs(command).unwrap_or(Needs::Writes);
+        let refusal = command::check(needs, self.condition, self.kind);
+        let Some(error) = refusal.err().filter(|_| !self.has_written) else {
             self.has_written = true;
             return Ok(&mut *self.database);
         };

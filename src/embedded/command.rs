@@ -2,6 +2,8 @@
 //!
 //! What is not here is an unknown command, as it would be on a server that does not have it.
 
+use super::config::{Condition, ServerKind};
+use super::reply::Failure;
 use Needs::{Data, Memory, Nothing, Writes};
 
 /// What a node must be able to do for a command, each what the one before it needs, too.
@@ -26,6 +28,26 @@ pub(super) fn needs(name: &str) -> Option<Needs> {
         "DEL" => Writes,
         "SET" | "ZADD" => Memory,
         _ => return None,
+    })
+}
+
+/// Whether a node in this condition runs a command that needs this.
+///
+/// # Errors
+/// What it replies if not.
+pub(super) fn check(needs: Needs, condition: Condition, kind: ServerKind) -> Result<(), Failure> {
+    Err(match condition {
+        Condition::Loading if needs > Nothing => match kind {
+            ServerKind::Valkey9 => "LOADING Valkey is loading the dataset in memory".into(),
+            _ => "LOADING Redis is loading the dataset in memory".into(),
+        },
+        Condition::OutOfMemory if needs == Memory => {
+            "OOM command not allowed when used memory > 'maxmemory'.".into()
+        }
+        Condition::Replica if needs >= Writes => {
+            "READONLY You can't write against a read only replica.".into()
+        }
+        _ => return Ok(()),
     })
 }
 

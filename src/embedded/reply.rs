@@ -10,12 +10,6 @@ pub(super) const NO_ARGUMENT: Failure =
 /// The error for what should be a number and is not, or does not fit.
 pub(super) const NOT_AN_INTEGER: Failure =
     Cow::Borrowed("ERR value is not an integer or out of range");
-/// The error for a command that needs memory when there is none.
-pub(super) const OUT_OF_MEMORY: Failure =
-    Cow::Borrowed("OOM command not allowed when used memory > 'maxmemory'.");
-/// The error for a write to a replica.
-pub(super) const READ_ONLY: Failure =
-    Cow::Borrowed("READONLY You can't write against a read only replica.");
 
 /// The error for options that make no sense.
 pub(super) const SYNTAX: Failure = Cow::Borrowed("ERR syntax error");

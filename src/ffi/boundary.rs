@@ -36,20 +36,16 @@ macro_rules! calls {
             $($others)*
         }
     };
-    (fn $name:ident($($parameter:ident: $type:ty),*; error) $body:block $($others:tt)*) => {
+    (
+        fn $name:ident($($parameter:ident: $type:ty),* $(; $error:ident)?) $body:block
+        $($others:tt)*
+    ) => {
         #[unsafe(no_mangle)]
         extern "C" fn $name(
             $($parameter: $type,)*
-            error: super::handle::Output<*const super::failure::Failure>,
+            $($error: super::handle::Output<*const super::failure::Failure>)?
         ) -> super::code::Code {
-            super::boundary::call_with_error(error, || $body)
-        }
-        super::boundary::calls! { $($others)* }
-    };
-    (fn $name:ident($($parameter:ident: $type:ty),*) $body:block $($others:tt)*) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($parameter: $type),*) -> super::code::Code {
-            super::boundary::call(|| $body)
+            super::boundary::call([$($error)?], || $body)
         }
         super::boundary::calls! { $($others)* }
     };
@@ -108,9 +104,10 @@ macro_rules! frees {
 
 pub(super) use {calls, frees, parts};
 
-/// Runs a function that can fail and writes an error object.
-pub(super) fn call_with_error(
-    error: Output<*const Failure>,
+/// Runs a function that can fail, and whose code is the reason. Writes an error object, if there
+/// is a place for it.
+pub(super) fn call<const N: usize>(
+    errors: [Output<*const Failure>; N],
     body: impl FnOnce() -> Result<Code>,
 ) -> Code {
     let _uncancelled = CancellationDisabled::new();
@@ -120,15 +117,10 @@ pub(super) fn call_with_error(
     };
     let code = failure.code;
     if !code.is_answer() {
-        caught(|| error.optional().map(|error| error.write_handle(failure)));
+        let error = errors.into_iter().find_map(Output::optional);
+        caught(|| error.map(|error| error.write_handle(failure)));
     }
     code
-}
-
-/// Runs a function that can fail, and whose code is the reason.
-pub(super) fn call(body: impl FnOnce() -> Result<Code>) -> Code {
-    let _uncancelled = CancellationDisabled::new();
-    run(body).unwrap_or_else(|failure| failure.code)
 }
 
 /// Runs a function that returns a value; `otherwise` if it has none or panics.
@@ -190,11 +182,11 @@ mod tests {
     #[test]
     fn no_panic_passes() {
         for _ in 0..2 {
-            assert_eq!(call(|| panic!("on purpose")), Code::Panic);
-            assert_eq!(call(|| std::panic::panic_any(Bomb)), Code::Panic);
+            assert_eq!(call([], || panic!("on purpose")), Code::Panic);
+            assert_eq!(call([], || std::panic::panic_any(Bomb)), Code::Panic);
             assert_eq!(call_or(3, || panic!("on purpose")), 3);
             assert_eq!(
-                call_with_error(Output::to(null_mut()), || panic!("on purpose")),
+                call([Output::to(null_mut())], || panic!("on purpose")),
                 Code::Panic
             );
         }
@@ -205,17 +197,14 @@ mod tests {
         for &code in Code::ALL {
             let mut error: *const Failure = null();
             assert_eq!(
-                call_with_error(Output::to(&raw mut error), || Err(Failure::plain(code))),
+                call([Output::to(&raw mut error)], || Err(Failure::plain(code))),
                 code
             );
             assert_eq!(error.is_null(), code.is_answer(), "{code:?}");
             if !error.is_null() {
                 assert_eq!(taken_back(error).code, code);
             }
-            assert_eq!(
-                call_with_error(Output::to(&raw mut error), || Ok(code)),
-                code
-            );
+            assert_eq!(call([Output::to(&raw mut error)], || Ok(code)), code);
         }
     }
 
@@ -223,7 +212,7 @@ mod tests {
     fn a_panic_has_its_error() {
         let mut error: *const Failure = null();
         assert_eq!(
-            call_with_error(Output::to(&raw mut error), || panic!("on purpose")),
+            call([Output::to(&raw mut error)], || panic!("on purpose")),
             Code::Panic
         );
         assert_eq!(taken_back(error).message, "a bug in quorumlock");

@@ -378,30 +378,20 @@ fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error +
 /// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation
 /// marks around a value are taken off, as systemd and compose files write them.
 fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(
-            exit::CONFIG,
-            format!("cannot read {}: {error}", path.display()),
-        )
-    };
-    let file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode();
+    let name = path.display();
+    let failed = |message| Failure::new(exit::CONFIG, message);
+    let unread = |error: std::io::Error| failed(format!("cannot read {name}: {error}"));
+    let file = File::open(path).map_err(unread)?;
+    let mode = file.metadata().map_err(unread)?.mode();
     let mut text = String::new();
     file.take(LONGEST_FILE)
         .read_to_string(&mut text)
-        .map_err(failed)?;
-    let variables = parse(&text).map_err(|line| {
-        Failure::new(
-            exit::CONFIG,
-            format!("{}: line {line} is no NAME=value", path.display()),
-        )
-    })?;
+        .map_err(unread)?;
+    let variables =
+        parse(&text).map_err(|line| failed(format!("{name}: line {line} is no NAME=value")))?;
     if mode & OTHERS_READ != 0 && has_password(&variables) {
-        let message = format!(
-            "{} holds a password and all users can read it: chmod o-r",
-            path.display()
-        );
-        return Err(Failure::new(exit::CONFIG, message));
+        let message = format!("{name} holds a password and all users can read it: chmod o-r");
+        return Err(failed(message));
     }
     Ok(variables)
 }

@@ -20,7 +20,7 @@
 mod info;
 
 use super::calls::Calls;
-use super::command::{self, Needs};
+use super::command;
 use super::config::{Condition, ServerKind};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
@@ -28,7 +28,7 @@ use super::numbers::integer;
 use super::options;
 pub use super::pubsub::Message;
 use super::pubsub::{self, Exchange, Subscriptions};
-use super::reply::{Answer, Failure, NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Reply, SYNTAX};
+use super::reply::{Answer, NO_ARGUMENT, Reply, SYNTAX};
 use super::scripts::{self, Script};
 use std::collections::BTreeMap;
 
@@ -190,7 +190,7 @@ impl Store {
             return Err(format!("ERR unknown command '{}'", name.escape_ascii()).into());
         };
         let name = &*capitals;
-        self.check_condition(needs)?;
+        command::check(needs, self.condition, self.kind)?;
         let is_listener = !session.subscriptions.is_empty();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
             return Err(ONLY_LISTENING.into());
@@ -300,20 +300,6 @@ impl Store {
         }
         session.authenticated = true;
         Ok(OK)
-    }
-
-    /// Whether the node's condition lets it run a command that needs this.
-    fn check_condition(&self, needs: Needs) -> Result<(), Failure> {
-        match self.condition {
-            Condition::Loading if needs > Needs::Nothing => Err(match self.kind {
-                ServerKind::Valkey9 => "LOADING Valkey is loading the dataset in memory",
-                _ => "LOADING Redis is loading the dataset in memory",
-            }
-            .into()),
-            Condition::OutOfMemory if needs == Needs::Memory => Err(OUT_OF_MEMORY),
-            Condition::Replica if needs >= Needs::Writes => Err(READ_ONLY),
-            _ => Ok(()),
-        }
     }
 }
 
