@@ -10,7 +10,11 @@ use super::config::{Condition, ServerKind};
 use super::keyspace::{Keyspace, Member, Millis};
 use super::pubsub::Exchange;
 use super::reply::{Failure, NO_ARGUMENT};
+use crate::protocol::key_space;
 use crate::protocol::kinds::number::number;
+
+/// What the key of a queue begins with; the key of the lock follows.
+pub(super) const QUEUE: &[u8] = key_space::QUEUE.as_bytes();
 
 /// A running script.
 pub(super) struct Calls<'s> {
@@ -25,6 +29,8 @@ pub(super) struct Calls<'s> {
     pub(super) key: &'s [u8],
     pub(super) kind: ServerKind,
     pub(super) now: Millis,
+    /// The key of the lock's queue.
+    pub(super) queue: Vec<u8>,
     /// The text of the script.
     pub(super) script: &'static str,
 }
@@ -96,25 +102,28 @@ impl<'s> Calls<'s> {
         self.exchange.publish(channel, message) > 0
     }
 
-    /// The members of a sorted set with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and
+    /// The entries of the queue with their scores, in order: `ZCARD`, `ZRANGE`, `ZRANK` and
     /// `ZSCORE`. A key that holds something else has none.
-    pub(super) fn members(&self, key: &[u8]) -> &[Member] {
-        self.database.members(key).unwrap_or_default()
+    pub(super) fn members(&self) -> &[Member] {
+        self.database.members(&self.queue).unwrap_or_default()
     }
 
-    /// `ZADD`.
-    pub(super) fn zadd(&mut self, key: &[u8], score: f64, member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZADD")?.add(key, score, member)
+    /// `ZADD`, to the queue.
+    pub(super) fn zadd(&mut self, score: f64, member: &[u8]) -> Result<bool, Failure> {
+        self.write("ZADD")?;
+        self.database.add(&self.queue, score, member)
     }
 
-    /// `ZREM`: whether there was such a member, and it is removed.
-    pub(super) fn zrem(&mut self, key: &[u8], member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZREM")?.remove_member(key, member)
+    /// `ZREM`, from the queue: whether there was such a member, and it is removed.
+    pub(super) fn zrem(&mut self, member: &[u8]) -> Result<bool, Failure> {
+        self.write("ZREM")?;
+        self.database.remove_member(&self.queue, member)
     }
 
-    /// `ZREMRANGEBYSCORE key (score +inf`.
-    pub(super) fn remove_above(&mut self, key: &[u8], score: f64) -> Result<(), Failure> {
-        self.write("ZREMRANGEBYSCORE")?.remove_above(key, score)
+    /// `ZREMRANGEBYSCORE queue (score +inf`.
+    pub(super) fn remove_above(&mut self, score: f64) -> Result<(), Failure> {
+        self.write("ZREMRANGEBYSCORE")?;
+        self.database.remove_above(&self.queue, score)
     }
 
     /// The database, for a command that writes and is about to run. Before Redis 7.0, the error of

@@ -10,11 +10,8 @@ use super::options::score;
 use super::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::queue::Member;
-use crate::protocol::key_space;
 use crate::protocol::queue::CHANNEL;
 
-/// What the key of a queue begins with; the key of the lock follows.
-pub(super) const QUEUE: &[u8] = key_space::QUEUE.as_bytes();
 /// Bytes of the number of a client, at the beginning of an entry.
 pub(super) const CLIENT: usize = 16;
 /// For how long a queue is kept, in milliseconds.
@@ -27,16 +24,6 @@ const ENTRY_SIZES: std::ops::RangeInclusive<usize> = 18..=47;
 const MOST_CHALLENGED: usize = 128;
 /// The kind of an entry of a writer.
 pub(super) const WRITER: u64 = 1;
-
-/// What a queue has to know about the lock that it is for, in addition to [`LockKind`].
-pub(super) struct Lock {
-    /// The key of the queue.
-    pub(super) queue: Vec<u8>,
-    /// Whether the lock is held with the caller's token; for a release: was.
-    pub(super) ours: bool,
-    /// What the key of the lock holds, or nothing.
-    pub(super) holder: Vec<u8>,
-}
 
 /// In what locks differ: the functions that the part before `queue.lua` defines. An entry has a
 /// kind, which is a number that matters for semaphores and for read-write locks.
@@ -56,7 +43,7 @@ pub(super) trait LockKind {
     fn fits(&mut self, calls: &Calls<'_>, kind: u64, rank: usize, first: Option<u64>) -> bool;
 
     /// The kind of an entry that keeps the caller from the lock with so many in front.
-    fn blocker(&self, _calls: &mut Calls<'_>, _queue: &[u8], _rank: usize) -> Option<u64> {
+    fn blocker(&self, _calls: &mut Calls<'_>, _rank: usize) -> Option<u64> {
         None
     }
 
@@ -97,11 +84,17 @@ pub(super) trait LockKind {
     }
 }
 
-/// Runs the part of a script that is about the queue.
+/// Runs the part of a script that is about the queue. `ours` is whether the lock is held with the
+/// caller's token; for a release: was. `holder` is what the key of the lock holds, or nothing.
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, lock: Lock) -> Answer {
+pub(super) fn run(
+    calls: &mut Calls<'_>,
+    kind: impl LockKind,
+    ours: bool,
+    holder: Vec<u8>,
+) -> Answer {
     let verb = calls.text(1);
     let me = match verb {
         b"take" => calls.text(4),
@@ -112,7 +105,8 @@ pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, lock: Lock) -> Ans
     let queue = Queue {
         calls,
         kind,
-        lock,
+        ours,
+        holder,
         me,
         told: 0,
         has_more: false,
@@ -139,7 +133,8 @@ pub(super) fn turn(calls: &Calls<'_>, member: &[u8]) -> Vec<u8> {
 struct Queue<'q, 's, K> {
     calls: &'q mut Calls<'s>,
     kind: K,
-    lock: Lock,
+    ours: bool,
+    holder: Vec<u8>,
     /// The caller's entry, or nothing.
     me: &'s [u8],
     /// How many entries have received a message.
@@ -155,14 +150,14 @@ impl<K: LockKind> Queue<'_, '_, K> {
     /// What keeps the caller's entry from being removed.
     fn end(mut self, is_leave: bool) -> Answer {
         let ticket = if is_leave { b"" } else { self.calls.text(4) };
-        let mut done = !is_leave && self.lock.ours;
+        let mut done = !is_leave && self.ours;
         if !ticket.is_empty() {
             // No failure of these keeps a release from an answer.
-            let _ = score(ticket).map(|score| self.calls.zadd(&self.lock.queue, score, self.me));
-            let _ = self.calls.pexpire(&self.lock.queue, RETENTION);
+            let _ = score(ticket).map(|score| self.calls.zadd(score, self.me));
+            let _ = self.calls.pexpire(&self.calls.queue.clone(), RETENTION);
         } else if !self.me.is_empty() {
-            let gone = self.calls.zrem(&self.lock.queue, self.me);
-            let mut stored = self.calls.members(&self.lock.queue).iter();
+            let gone = self.calls.zrem(self.me);
+            let mut stored = self.calls.members().iter();
             if let Err(failure) = &gone
                 && !done
                 && stored.any(|member| *member.name == *self.me)
@@ -184,7 +179,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     fn take(mut self) -> Answer {
-        if self.lock.ours {
+        if self.ours {
             return Ok(self.kind.has_key(self.calls));
         }
         let mode = self.calls.text(6);
@@ -230,7 +225,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
 
     /// What a refusal shows of the holder.
     fn holder_shown(&self) -> String {
-        let holder = &self.lock.holder[..];
+        let holder = &self.holder[..];
         let digits = holder
             .iter()
             .take_while(|byte| byte.is_ascii_hexdigit())
@@ -263,7 +258,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
         mut ticket: Option<f64>,
         grants: bool,
     ) -> Result<(Option<f64>, char), Failure> {
-        let queue = &self.lock.queue;
+        let queue = &self.calls.queue.clone();
         let mut state = 'n';
         if let Ok(Some(_)) = self.calls.get(queue) {
             // Another type.
@@ -271,18 +266,18 @@ impl<K: LockKind> Queue<'_, '_, K> {
         }
         let own = self
             .calls
-            .members(queue)
+            .members()
             .iter()
             .find(|member| *member.name == *self.me);
         let mut stored = own.map(|own| own.score);
         if matches!(mode, b"p" | b"q") {
             let latest = self.calls.clock().saturating_add(DAY) as f64;
             let last_score =
-                |calls: &Calls<'_>| calls.members(queue).last().map_or(0.0, |last| last.score);
+                |calls: &Calls<'_>| calls.members().last().map_or(0.0, |last| last.score);
             if last_score(self.calls) > latest {
                 // An entry that is more than a day ahead is damage, and would let all tickets
                 // behind it be so.
-                let _ = self.calls.remove_above(queue, latest);
+                let _ = self.calls.remove_above(latest);
             }
             stored = stored.filter(|stored| *stored <= latest);
             let fresh = ticket
@@ -298,7 +293,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
         {
             if stored != ticket {
                 let score = ticket.ok_or(NO_ARGUMENT)?.round_ties_even();
-                if self.calls.zadd(queue, score, self.me).is_err() {
+                if self.calls.zadd(score, self.me).is_err() {
                     state = 'o';
                 }
             }
@@ -323,7 +318,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
             let Some(first) = self.first_entry().filter(|first| **first != *self.me) else {
                 return;
             };
-            if self.calls.zrem(&self.lock.queue, &first) != Ok(true) {
+            if self.calls.zrem(&first) != Ok(true) {
                 return;
             }
             self.tell(&first, b"");
@@ -337,13 +332,13 @@ impl<K: LockKind> Queue<'_, '_, K> {
         if !self.kind.fits(self.calls, asked, rank, None) {
             return Ok(None);
         }
-        let blocker = self.kind.blocker(self.calls, &self.lock.queue, rank);
+        let blocker = self.kind.blocker(self.calls, rank);
         if !self.kind.fits(self.calls, asked, rank, blocker) {
             return Ok(None);
         }
         let answer = self.kind.grant(self.calls)?;
         if answer.is_some() && !self.kind.keeps_entry() {
-            let _ = self.calls.zrem(&self.lock.queue, self.me);
+            let _ = self.calls.zrem(self.me);
             // One in front has been sent a message, and has not asked so far: it may have no
             // receiver.
             if rank > 0 || self.kind.grant_tells() {
@@ -360,7 +355,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
         let mut rank = 0;
         let mut first = None;
         for count in [2, 256, 2048, 8192] {
-            let members = self.calls.members(&self.lock.queue);
+            let members = self.calls.members();
             let members: Vec<_> = members
                 .iter()
                 .skip(rank)
@@ -384,7 +379,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
                 {
                     return;
                 }
-                let _ = self.calls.zrem(&self.lock.queue, member);
+                let _ = self.calls.zrem(member);
             }
             if members.len() < count {
                 return;
@@ -400,15 +395,12 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     fn first_entry(&self) -> Option<Box<[u8]>> {
-        self.calls
-            .members(&self.lock.queue)
-            .first()
-            .map(|first| first.name.clone())
+        self.calls.members().first().map(|first| first.name.clone())
     }
 
     /// How many entries are in front of the caller's; all, if it has none.
     fn rank(&self) -> usize {
-        let members = self.calls.members(&self.lock.queue);
+        let members = self.calls.members();
         members
             .iter()
             .position(|member| *member.name == *self.me)

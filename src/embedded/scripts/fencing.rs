@@ -5,7 +5,7 @@
 
 use crate::embedded::calls::Calls;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
-use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::queue::{self, LockKind};
 use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 use crate::protocol::kinds::fenced::FencedValue;
 use crate::protocol::kinds::plain::Signature;
@@ -30,7 +30,6 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let is_valid = stored.is_some();
     let mut stored = stored.unwrap_or_default();
     let verb = calls.text(1);
-    let queue = [QUEUE, calls.key].concat();
     let mut ours = is_valid
         && verb != b"leave"
         && stored.owner.token == Signature::of_request(calls.text(2)).token;
@@ -40,7 +39,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             stored.owner.token = Vec::new();
             calls.set_again(&stored.text(), calls.text(5))?;
         }
-        if calls.text(3).is_empty() && !calls.database.exists(&queue) {
+        if calls.text(3).is_empty() && !calls.database.exists(&calls.queue) {
             return Ok(Integer(i64::from(ours)));
         }
     } else if !is_valid && verb != b"leave" {
@@ -72,11 +71,8 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             is_valid,
             left,
         },
-        Lock {
-            queue,
-            ours,
-            holder,
-        },
+        ours,
+        holder,
     )
 }
 

@@ -4,8 +4,8 @@
 use super::plain::run_owned;
 use crate::algorithm::kind::EntryKind;
 use crate::algorithm::queue::{Entry, MOST_SLOTS};
-use crate::embedded::calls::Calls;
-use crate::embedded::queue::{LockKind, MOST_TOLD, QUEUE};
+use crate::embedded::calls::{Calls, QUEUE};
+use crate::embedded::queue::{LockKind, MOST_TOLD};
 use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::protocol::kinds;
 
@@ -32,7 +32,8 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let asked = calls
         .argument(8)
         .filter(|_| calls.argument(1) == Some(b"take"));
-    run_owned(calls, [QUEUE, PERMITS, name].concat(), |is_held| {
+    calls.queue = [QUEUE, PERMITS, name].concat();
+    run_owned(calls, |is_held| {
         let permits = asked.map_or(Some(0), digits).ok_or(NO_ARGUMENT)?;
         Ok(Permit {
             name,

@@ -2,7 +2,7 @@
 //! Rust. The part about the queue is [`queue`].
 
 use crate::embedded::calls::Calls;
-use crate::embedded::queue::{self, Lock, LockKind, QUEUE};
+use crate::embedded::queue::{self, LockKind};
 use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 
 struct Plain {
@@ -14,9 +14,7 @@ struct Plain {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    run_owned(calls, [QUEUE, calls.key].concat(), |is_held| {
-        Ok(Plain { is_held })
-    })
+    run_owned(calls, |is_held| Ok(Plain { is_held }))
 }
 
 /// Runs the script of a lock whose key holds the owner's token. The kind of the lock is made when
@@ -26,7 +24,6 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
 /// What keeps it from an answer.
 pub(super) fn run_owned<K: LockKind>(
     calls: &mut Calls<'_>,
-    queue: Vec<u8>,
     kind: impl FnOnce(bool) -> Result<K, Failure>,
 ) -> Answer {
     let key = calls.key;
@@ -40,20 +37,13 @@ pub(super) fn run_owned<K: LockKind>(
             calls.del(key)?;
             owner = None;
         }
-        if calls.argument(3).is_none() && (owner.is_some() || !calls.database.exists(&queue)) {
+        if calls.argument(3).is_none() && (owner.is_some() || !calls.database.exists(&calls.queue))
+        {
             return Ok(Integer(i64::from(ours)));
         }
     }
     let kind = kind(owner.is_some())?;
-    queue::run(
-        calls,
-        kind,
-        Lock {
-            queue,
-            ours,
-            holder: owner.unwrap_or_default(),
-        },
-    )
+    queue::run(calls, kind, ours, owner.unwrap_or_default())
 }
 
 impl LockKind for Plain {

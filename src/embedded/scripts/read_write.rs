@@ -6,7 +6,7 @@
 use crate::embedded::calls::Calls;
 use crate::embedded::keyspace::Millis;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
-use crate::embedded::queue::{self, CLIENT, Lock, LockKind, QUEUE, WRITER, send, turn};
+use crate::embedded::queue::{self, CLIENT, LockKind, WRITER, send, turn};
 use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::protocol::kinds::key_kind::Hold;
 use crate::protocol::kinds::number::number;
@@ -54,14 +54,13 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     }
     // A reader that holds the lock asks again for another thread, as a new one.
     let ours = own.is_some() && (verb != b"take" || asks_to_write && lock.stored.is_write);
-    let queue = [QUEUE, key].concat();
     if verb == b"release" {
         if let Some(own) = own {
             lock.stored.holds.remove(own);
             lock.own = None;
             lock.store(calls)?;
         }
-        if calls.text(3).is_empty() && !calls.database.exists(&queue) {
+        if calls.text(3).is_empty() && !calls.database.exists(&calls.queue) {
             return Ok(Integer(i64::from(ours)));
         }
     }
@@ -71,15 +70,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         .first()
         .map(|hold| hold.signature.clone())
         .unwrap_or_default();
-    queue::run(
-        calls,
-        lock,
-        Lock {
-            queue,
-            ours,
-            holder,
-        },
-    )
+    queue::run(calls, lock, ours, holder)
 }
 
 impl ReadWrite {
@@ -226,12 +217,12 @@ impl LockKind for ReadWrite {
             && holds.len() - usize::from(self.own.is_some()) + rank < ROOM
     }
 
-    fn blocker(&self, calls: &mut Calls<'_>, queue: &[u8], rank: usize) -> Option<u64> {
+    fn blocker(&self, calls: &mut Calls<'_>, rank: usize) -> Option<u64> {
         if self.asks_to_write || rank == 0 {
             return None;
         }
         let members: Vec<_> = calls
-            .members(queue)
+            .members()
             .iter()
             .take(rank)
             .map(|member| member.name.clone())
@@ -252,7 +243,7 @@ impl LockKind for ReadWrite {
             if send(calls, &member, &message) {
                 return Some(WRITER);
             }
-            let _ = calls.zrem(queue, &member);
+            let _ = calls.zrem(&member);
         }
         None
     }

@@ -19,7 +19,7 @@
 
 mod info;
 
-use super::calls::Calls;
+use super::calls::{Calls, QUEUE};
 use super::command;
 use super::config::{Condition, ServerKind};
 use super::keyspace::Keyspace;
@@ -271,15 +271,17 @@ impl Store {
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
         let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
+        let key = *keys.first().ok_or(NO_ARGUMENT)?;
         run(&mut Calls {
             arguments: values,
             condition: self.condition,
             database: &mut self.databases[session.database],
             exchange: &mut self.exchange,
             has_written: false,
-            key: keys.first().ok_or(NO_ARGUMENT)?,
+            key,
             kind: self.kind,
             now,
+            queue: [QUEUE, key].concat(),
             script,
         })
     }

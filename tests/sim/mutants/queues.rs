@@ -13,8 +13,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     mutant(
         "queue: a release that removes no entry",
         "embedded/queue.rs",
-        "let gone = self.calls.zrem(&self.lock.queue, self.me);",
-        "let gone = match is_leave { true => self.calls.zrem(&self.lock.queue, self.me), false => Ok(false) };",
+        "let gone = self.calls.zrem(self.me);",
+        "let gone = match is_leave { true => self.calls.zrem(self.me), false => Ok(false) };",
     ),
     mutant(
         "queue: a leave that is never sent",
