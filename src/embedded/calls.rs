@@ -61,6 +61,12 @@ impl<'s> Calls<'s> {
         self.database.string(key)
     }
 
+    /// What the key of the lock holds; none if that is no value of such a lock.
+    pub(super) fn stored<V: Default>(&self, parse: fn(&[u8]) -> Option<V>) -> Option<V> {
+        let value = self.get(self.key).ok()?;
+        value.map_or_else(|| Some(V::default()), parse)
+    }
+
     /// `DEL`: whether there was such a key.
     pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
         Ok(self.write("DEL")?.remove(key))

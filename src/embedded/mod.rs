@@ -9,11 +9,11 @@
 //! turn into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node
-//! without sockets, `store/info` what it reports about itself, `keyspace` its databases, `command` what it knows by name, `options` what those
-//! commands do that have options, `scripts` what it knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
-//! have in common, `pubsub` the subscriptions, `reply` how it
-//! writes; `server` is the thread, `connection` one client of it, `wire` its bytes, `certificate`
-//! what it shows by TLS.
+//! without sockets, `store/info` what it reports about itself, `keyspace` its databases, `command`
+//! what it knows by name, `options` what those commands do that have options, `scripts` what it
+//! knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
+//! have in common, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
+//! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 //!
 //! ```
 //! use std::io::{Read, Write};

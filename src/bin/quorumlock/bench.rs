@@ -3,7 +3,7 @@
 use crate::deployment::at_once;
 use crate::exit::{self, Exit, Failure};
 use crate::json::object;
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::{CommonOptions, duration};
 use crate::times::Times;
 use clap::Args;
@@ -49,13 +49,8 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
         };
         report::line(result);
     } else {
-        report::line(format_args!(
-            "{count} pairs by {threads} threads: {rate:.0} a second"
-        ));
-        report::line(format_args!(
-            "a pair takes {times}, {} (p99.9)",
-            Human(p999)
-        ));
+        write_line!("{count} pairs by {threads} threads: {rate:.0} a second");
+        write_line!("a pair takes {times}, {} (p99.9)", Human(p999));
     }
     Ok(exit::OK)
 }

@@ -7,7 +7,7 @@ use crate::json::{Object, list, maybe, object};
 use crate::locks::sighting::{Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::verdict::Verdict;
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::CommonOptions;
 use crate::show::headline;
 use clap::Args;
@@ -58,7 +58,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
             .iter()
             .for_each(|verdict| report::line(headline(verdict, addresses.len())));
         if held.is_empty() {
-            report::line(format_args!("{name:?} is not held"));
+            write_line!("{name:?} is not held");
         }
     }
     if let Some(odd) = oddity(&survey, &held).filter(|_| !options.force) {
@@ -83,12 +83,8 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     } else {
         broken.iter().for_each(|broken| broken.show(addresses));
     }
-    let is_done = broken.iter().all(|broken| {
-        broken
-            .nodes
-            .iter()
-            .all(|node| !matches!(node, Err(_) | Ok(Some(false))))
-    });
+    let mut nodes = broken.iter().flat_map(|broken| &broken.nodes);
+    let is_done = nodes.all(|node| !matches!(node, Err(_) | Ok(Some(false))));
     Ok(if is_done { exit::OK } else { exit::FINDINGS })
 }
 
@@ -104,12 +100,10 @@ impl Broken {
     fn show(&self, addresses: &[String]) {
         for (node, address) in self.nodes.iter().zip(addresses) {
             match node {
-                Ok(Some(true)) => report::line(format_args!("  {address}: deleted")),
-                Ok(Some(false)) => report::line(format_args!(
-                    "  {address}: changed meanwhile, left as it is"
-                )),
+                Ok(Some(true)) => write_line!("  {address}: deleted"),
+                Ok(Some(false)) => write_line!("  {address}: changed meanwhile, left as it is"),
                 Ok(None) => {}
-                Err(trouble) => report::line(format_args!("  {address}: {trouble}")),
+                Err(trouble) => write_line!("  {address}: {trouble}"),
             }
         }
         report::line(self.warning());

@@ -5,7 +5,7 @@ use crate::json;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::printable::printable;
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::CommonOptions;
 use clap::Args;
 
@@ -51,10 +51,14 @@ fn table(locks: &[Verdict], nodes: usize) {
         .max()
         .unwrap_or(0)
         .max("NAME".len());
-    report::line(format_args!(
+    write_line!(
         "{:<width$}  {:<8} {:<14} {:<12} {:<10} HOLDER",
-        "NAME", "STATE", "NODES", "LEFT", "KIND"
-    ));
+        "NAME",
+        "STATE",
+        "NODES",
+        "LEFT",
+        "KIND"
+    );
     for verdict in locks {
         let count = verdict.nodes.len();
         let kind = verdict.kind();
@@ -62,24 +66,16 @@ fn table(locks: &[Verdict], nodes: usize) {
         let state = verdict.state;
         let left = verdict.time_left();
         let on = match count {
-            // Which, by their numbers in the order of the nodes, where it is not all or none.
+            // Which, where it is not all or none: by their numbers in the order of the nodes, from 1.
             part if part > 0 && part < nodes => {
-                format!("{count}/{nodes}: {}", numbers(&verdict.nodes))
+                let numbers = verdict.nodes.iter().map(|node| (node + 1).to_string());
+                format!("{count}/{nodes}: {}", Vec::from_iter(numbers).join(","))
             }
             _ => format!("{count}/{nodes}"),
         };
-        report::line(format_args!(
+        write_line!(
             "{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<10} {}",
             verdict.holder()
-        ));
+        );
     }
-}
-
-/// The numbers of nodes, counted from 1.
-fn numbers(nodes: &[usize]) -> String {
-    nodes
-        .iter()
-        .map(|node| (node + 1).to_string())
-        .collect::<Vec<_>>()
-        .join(",")
 }

@@ -44,11 +44,10 @@ fn main() -> ExitCode {
     let command = words.next();
     // What this program is in the process of a child: not for users, so it is neither parsed nor
     // listed.
-    if command.as_deref() == Some(OsStr::new(run::EXEC_STEP)) {
-        return run::exec_step(words).into();
-    }
-    if command.as_deref() == Some(OsStr::new(run::SHELL_STEP)) {
-        return run::shell_step(words.next()).into();
+    match command.as_deref().and_then(OsStr::to_str) {
+        Some(run::EXEC_STEP) => return run::exec_step(words).into(),
+        Some(run::SHELL_STEP) => return run::shell_step(words.next()).into(),
+        _ => {}
     }
     let done = match Arguments::try_parse() {
         Ok(arguments) => dispatch(arguments.command),

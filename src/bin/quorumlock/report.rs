@@ -23,6 +23,13 @@ pub(crate) fn line(text: impl fmt::Display) {
     ));
 }
 
+/// Writes a line to standard output, made as by `format!`.
+macro_rules! write_line {
+    ($($parts:tt)*) => { crate::report::line(format_args!($($parts)*)) };
+}
+
+pub(crate) use write_line;
+
 /// Writes lines of this program's own to standard output: a help text, a script.
 pub(crate) fn page(text: &str) {
     drop(writeln!(std::io::stdout().lock(), "{}", text.trim_end()));

@@ -4,7 +4,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, object};
 use crate::locks::sighting::Sighting;
 use crate::locks::survey::Survey;
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::{CommonOptions, MAX_TTL};
 use clap::Args;
 use quorumlock::algorithm::time::Human;
@@ -47,7 +47,7 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
             ..
         } in &findings
         {
-            report::line(format_args!("{address}: {kind}: {key:?}, {what}"));
+            write_line!("{address}: {kind}: {key:?}, {what}");
         }
     }
     survey.complain_of_silent();

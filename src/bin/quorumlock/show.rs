@@ -7,7 +7,7 @@ use crate::locks::sighting::Sighting;
 use crate::locks::survey::{Seen, Survey};
 use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
@@ -40,7 +40,7 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
         for (key, verdict) in &verdicts {
             report::line(headline(verdict, addresses.len()));
             for ((seen, queue), address) in nodes(key) {
-                report::line(format_args!("  {address}: {}{queue}", node_line(seen)));
+                write_line!("  {address}: {}{queue}", node_line(seen));
             }
         }
     }

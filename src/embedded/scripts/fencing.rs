@@ -23,10 +23,7 @@ struct Fenced {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    let stored = match calls.get(calls.key) {
-        Ok(value) => value.map_or_else(|| Some(FencedValue::default()), FencedValue::parse),
-        Err(_) => None,
-    };
+    let stored = calls.stored(FencedValue::parse);
     let is_valid = stored.is_some();
     let mut stored = stored.unwrap_or_default();
     let verb = calls.text(1);

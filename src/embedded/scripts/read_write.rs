@@ -28,14 +28,8 @@ struct ReadWrite {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
-    let key = calls.key;
     let verb = calls.text(1);
-    let stored = match calls.get(key) {
-        Ok(None) => Some(ReadWriteValue::default()),
-        Ok(Some(value)) => ReadWriteValue::parse(value),
-        Err(_) => None,
-    };
-    let Some(mut stored) = stored else {
+    let Some(mut stored) = calls.stored(ReadWriteValue::parse) else {
         return Ok(Integer(if verb == b"release" { 0 } else { -2 }));
     };
     stored.expire(calls.now);

@@ -1,7 +1,7 @@
 //! What `doctor` finds: how bad it is, what it is, and what to do.
 
 use crate::json::{Object, object};
-use crate::report;
+use crate::report::write_line;
 
 /// Something that was found.
 #[derive(Clone, Debug)]
@@ -44,10 +44,7 @@ impl Finding {
             kind, what, remedy, ..
         } = self;
         let colon = if remedy.is_empty() { "" } else { "; " };
-        report::line(format_args!(
-            "  {}: {kind}: {what}{colon}{remedy}",
-            self.word()
-        ));
+        write_line!("  {}: {kind}: {what}{colon}{remedy}", self.word());
     }
 
     pub(super) fn json(&self) -> Object {

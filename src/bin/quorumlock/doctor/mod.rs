@@ -20,7 +20,7 @@ use crate::bench::random_name;
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{self, Exit, Failure};
 use crate::json::{list, object};
-use crate::report::{self, Progress};
+use crate::report::{self, Progress, write_line};
 use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
 use clap::Args;
 use clock::Estimate;
@@ -124,8 +124,8 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
             .zip(&trial.nodes)
             .for_each(|(node, status)| node.show(status, &plan));
         trial.show();
-        report::line(format_args!("restart policy {meaning}"));
-        report::line(format_args!("guarantee: {guarantee}"));
+        write_line!("restart policy {meaning}");
+        write_line!("guarantee: {guarantee}");
         report::line(verdict);
     }
     Ok(exit)

@@ -7,8 +7,9 @@ use super::rights::{self, Names, Purpose};
 use super::server::{Declared, Server};
 use crate::connection::{Connection, Step, Trouble};
 use crate::json::{Object, list, maybe, object, quoted};
+use crate::protection;
+use crate::report::write_line;
 use crate::times::Times;
-use crate::{protection, report};
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::{Address, Endpoint};
@@ -235,7 +236,7 @@ impl Examination {
             () if self.has_warnings() => "votes, with warnings",
             () => "fine",
         };
-        report::line(format_args!("{}: {word}", self.address));
+        write_line!("{}: {word}", self.address);
         if let [
             (_, server),
             (_, role),
@@ -244,41 +245,35 @@ impl Examination {
             (_, persistence),
         ] = self.facts.as_slice()
         {
-            report::line(format_args!(
-                "  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"
-            ));
+            write_line!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}");
         }
         if let Some(reason) = protection::reason(status, plan.policy) {
-            report::line(format_args!("  {reason}"));
+            write_line!("  {reason}");
         }
         if let Some(offset) = self.clock {
             let rate = self.rate.map(|Estimate { value, error }| {
                 format!(", rate {:+.4} % ± {:.4} %", value * 100.0, error * 100.0)
             });
-            report::line(format_args!(
-                "  clock {}{}",
-                offset.shown(),
-                rate.unwrap_or_default()
-            ));
+            write_line!("  clock {}{}", offset.shown(), rate.unwrap_or_default());
         }
         if self.times.count() > 0 {
-            report::line(format_args!(
+            write_line!(
                 "  answers in {}; node_timeout of {} would cut {} of {}",
                 self.times,
                 Human(plan.node_timeout),
                 self.times.longer_than(plan.node_timeout),
                 self.times.count()
-            ));
+            );
         }
         let latency = status.latency();
         if latency.count > 0 {
-            report::line(format_args!(
+            write_line!(
                 "  replies to locks in {} (median), {} (p99) of {}; {} came too late",
                 Human(latency.p50),
                 Human(latency.p99),
                 latency.count,
                 timeouts(status)
-            ));
+            );
         }
         self.findings.iter().for_each(Finding::show);
     }

@@ -5,7 +5,7 @@ use super::findings::{Finding, Level};
 use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::json::{Object, list, maybe, object, quoted};
-use crate::report;
+use crate::report::write_line;
 use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
 use quorumlock::protocol::kinds::fenced;
@@ -113,11 +113,8 @@ impl Trial {
 
     pub(super) fn show(&self) {
         match &self.error {
-            Some(error) => report::line(format_args!("a lock of all nodes: {error}")),
-            None => report::line(format_args!(
-                "a lock of all nodes: taken and released in {}",
-                self.times
-            )),
+            Some(error) => write_line!("a lock of all nodes: {error}"),
+            None => write_line!("a lock of all nodes: taken and released in {}", self.times),
         }
         self.findings.iter().for_each(Finding::show);
     }

@@ -66,22 +66,22 @@ impl Queue {
     }
 
     /// What several nodes have: the greatest count, and the call that is first on most of them.
-    pub(super) fn of_nodes<'q>(queues: impl Iterator<Item = &'q Queue>) -> Queue {
-        let (mut count, mut firsts) = (0, BTreeMap::<Entry, Vec<&First>>::new());
+    pub(super) fn of_nodes(queues: impl Iterator<Item = Queue>) -> Queue {
+        let (mut count, mut firsts) = (0, BTreeMap::<Entry, Vec<First>>::new());
         for queue in queues {
             count = count.max(queue.count);
-            if let Some(first) = &queue.first {
+            if let Some(first) = queue.first {
                 firsts.entry(first.entry).or_default().push(first);
             }
         }
         let first = firsts.into_values().map(|mut seen| {
             // The clocks of nodes differ.
             seen.sort_by_key(|first| first.waits);
-            (seen.len(), seen[seen.len() / 2])
+            (seen.len(), seen.swap_remove(seen.len() / 2))
         });
         let first = first
             .max_by_key(|(nodes, first)| (*nodes, first.waits))
-            .map(|(_, first)| first.clone());
+            .map(|(_, first)| first);
         Queue { count, first }
     }
 
@@ -260,10 +260,10 @@ mod tests {
             node(1, a, "1753999999000000"),
         ];
         assert_eq!(
-            Queue::of_nodes(nodes.iter()).to_string(),
+            Queue::of_nodes(nodes.into_iter()).to_string(),
             ", 9 wait, first 00000000000000aa, for 1 s"
         );
-        assert_eq!(Queue::of_nodes([].iter()), Queue::default());
+        assert_eq!(Queue::of_nodes([].into_iter()), Queue::default());
     }
 
     #[test]

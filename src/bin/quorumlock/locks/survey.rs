@@ -115,7 +115,7 @@ impl Survey {
 
     /// The queue of the lock with this key, on all nodes together.
     pub(crate) fn queue(&self, key: &str) -> Queue {
-        Queue::of_nodes(self.queues(key).collect::<Vec<_>>().iter())
+        Queue::of_nodes(self.queues(key))
     }
 
     fn read(

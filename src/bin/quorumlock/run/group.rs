@@ -96,13 +96,14 @@ impl Group {
     /// Signals the group, or the process if it has no group of its own; nothing if none of it is
     /// left.
     pub(super) fn signal(&self, signal: Signal) {
-        // It may have ended a moment ago.
-        let _ = match (self.status, self.has_own_group) {
-            (None, true) => killpg(self.pid, signal),
-            (None, false) => kill(self.pid, signal),
-            (Some(_), true) if has_children_in(self.pid) => killpg(self.pid, signal),
-            (Some(_), _) => Err(Errno::ESRCH),
-        };
+        if !self.is_gone() {
+            // It may have ended a moment ago.
+            let _ = if self.has_own_group {
+                killpg(self.pid, signal)
+            } else {
+                kill(self.pid, signal)
+            };
+        }
     }
 
     /// Stops the command, which may act on the signal before: restore a terminal, for example.
