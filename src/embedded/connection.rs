@@ -117,7 +117,8 @@ impl Connection {
             if let Some(words) = words {
                 store.execute(&mut self.session, &words, now, &mut self.output);
             } else {
-                reply::Reply::Error(NOT_A_REQUEST.into()).write(&mut self.output);
+                let error = "ERR Protocol error: expected an array of bulk strings";
+                reply::Reply::Error(error.into()).write(&mut self.output);
                 self.closing = true;
             }
         }
@@ -158,5 +159,3 @@ fn split(request: Reply<'_>) -> Option<Vec<&[u8]>> {
         _ => None,
     }
 }
-
-const NOT_A_REQUEST: &str = "ERR Protocol error: expected an array of bulk strings";

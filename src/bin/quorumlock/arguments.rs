@@ -67,6 +67,7 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
     };
     let option = argument.split([' ', '=']).next().unwrap_or_default();
     let given = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let has_value = !given(ContextKind::InvalidValue).is_empty();
     let message = match error.kind() {
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             "needs a COMMAND; quorumlock --help lists them".to_owned()
@@ -82,9 +83,7 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
             format!("there is no option {option} here; --help lists the options")
         }
         ErrorKind::UnknownArgument => "one word is too many; --help shows the usage".to_owned(),
-        ErrorKind::InvalidValue if given(ContextKind::InvalidValue).is_empty() => {
-            format!("{option} needs a value")
-        }
+        ErrorKind::InvalidValue if !has_value => format!("{option} needs a value"),
         ErrorKind::InvalidValue => format!(
             "{option}: must be one of {}",
             given(ContextKind::ValidValue)
@@ -97,19 +96,11 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
                 .map_or_else(|| kind.to_string(), ToString::to_string)
         ),
     };
-    let is_of_a_value = match error.kind() {
-        ErrorKind::InvalidValue => !given(ContextKind::InvalidValue).is_empty(),
-        kind => kind == ErrorKind::ValueValidation,
+    let exit = match error.kind() {
+        ErrorKind::InvalidValue if has_value && settings::is_setting(option) => exit::CONFIG,
+        _ => exit::USAGE,
     };
-    let is_setting = is_of_a_value && settings::is_setting(option);
-    Failure::new(
-        if is_setting {
-            exit::CONFIG
-        } else {
-            exit::USAGE
-        },
-        message,
-    )
+    Failure::new(exit, message)
 }
 
 #[cfg(test)]

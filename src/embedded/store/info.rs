@@ -25,7 +25,10 @@ impl Store {
         let limit = u8::from(self.condition == Condition::OutOfMemory);
         let loading = u8::from(self.condition == Condition::Loading);
         let role = match self.condition {
-            Condition::Replica => REPLICA,
+            // It pretends to have a master, one that cannot be reached.
+            Condition::Replica => {
+                "role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:1\r\nmaster_link_status:down"
+            }
             _ => "role:master",
         };
         // It never copies another one's data, so that its history always ends where it began.
@@ -82,7 +85,3 @@ impl Store {
 
 /// What a server that was never promoted reports as the former name of its data's history.
 const NO_REPLICATION_ID: &str = "0000000000000000000000000000000000000000";
-
-/// A pretended replica pretends to have a master, one that cannot be reached.
-const REPLICA: &str =
-    "role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:1\r\nmaster_link_status:down";

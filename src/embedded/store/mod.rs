@@ -182,7 +182,7 @@ impl Store {
     ) -> Answer {
         let capitals = String::from_utf8_lossy(name).to_ascii_uppercase();
         if self.password.is_some() && !session.authenticated && capitals != "AUTH" {
-            return Err(NOT_AUTHENTICATED.into());
+            return Err("NOAUTH Authentication required.".into());
         }
         let is_known = self.scripts || !capitals.starts_with("EVAL");
         let Some(needs) = command::needs(&capitals).filter(|_| is_known) else {
@@ -193,7 +193,7 @@ impl Store {
         command::check(needs, self.condition, self.kind)?;
         let is_listener = !session.subscriptions.is_empty();
         if is_listener && !matches!(name, "PING" | "SUBSCRIBE") {
-            return Err(ONLY_LISTENING.into());
+            return Err("ERR only SUBSCRIBE and PING are allowed in this context".into());
         }
         let database = &mut self.databases[session.database];
         database.advance(now);
@@ -210,7 +210,10 @@ impl Store {
                 self.evaluate(session, script, key_count, values, now)?
             }
             ("EVALSHA", [hash, key_count, values @ ..]) => {
-                let no_script = NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)];
+                let no_script = match self.kind {
+                    ServerKind::Valkey9 => "NOSCRIPT No matching script.",
+                    _ => "NOSCRIPT No matching script. Please use EVAL.",
+                };
                 let hash = String::from_utf8_lossy(hash).to_lowercase();
                 let script = self.known_scripts.get(&*hash).copied();
                 script.ok_or(no_script)?;
@@ -270,7 +273,8 @@ impl Store {
             .map_err(|_| "ERR Number of keys can't be negative")?;
         let too_few = "ERR Number of keys can't be greater than number of args";
         let (keys, values) = values.split_at_checked(key_count).ok_or(too_few)?;
-        let (script, _, run) = script.ok_or(UNKNOWN_SCRIPT)?;
+        let unknown = "ERR the embedded node runs only quorumlock's own scripts";
+        let (script, _, run) = script.ok_or(unknown)?;
         let key = *keys.first().ok_or(NO_ARGUMENT)?;
         run(&mut Calls {
             arguments: values,
@@ -288,7 +292,11 @@ impl Store {
 
     fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]]) -> Answer {
         let (user, password) = match *rest {
-            [_] if self.password.is_none() => return Err(NO_PASSWORD_CONFIGURED.into()),
+            [_] if self.password.is_none() => {
+                let text = "ERR AUTH <password> called without any password configured for the \
+                    default user. Are you sure your configuration is correct?";
+                return Err(text.into());
+            }
             [password] => (b"default".as_slice(), password),
             [user, password] => (user, password),
             _ => return Err(SYNTAX),
@@ -306,25 +314,14 @@ impl Store {
 }
 
 const OK: Reply = Reply::Simple("OK");
-const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
-/// As Redis puts it, and as Valkey does.
-const NO_SCRIPT: [&str; 2] = [
-    "NOSCRIPT No matching script. Please use EVAL.",
-    "NOSCRIPT No matching script.",
-];
-const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
-const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
-const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
-    user. Are you sure your configuration is correct?";
-const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
-const ONLY_LISTENING: &str = "ERR only SUBSCRIBE and PING are allowed in this context";
 
 fn select(session: &mut ClientState, index: &[u8]) -> Answer {
-    let index = i32::try_from(integer(index)?).map_err(|_| NOT_AN_INT)?;
+    let out_of_int = "ERR value is out of range, value must between -2147483648 and 2147483647";
+    let index = i32::try_from(integer(index)?).map_err(|_| out_of_int)?;
     let index = usize::try_from(index)
         .ok()
         .filter(|index| *index < DATABASES);
-    session.database = index.ok_or(DATABASE_OUT_OF_RANGE)?;
+    session.database = index.ok_or("ERR DB index is out of range")?;
     Ok(OK)
 }
 

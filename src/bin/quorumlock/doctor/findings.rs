@@ -56,11 +56,8 @@ impl Finding {
         }
     }
 
-    fn word(&self) -> &'static str {
-        match self.level {
-            Level::Note => "note",
-            Level::Warning => "warning",
-            Level::Fault => "fault",
-        }
+    /// The name of the level, in small letters.
+    fn word(&self) -> String {
+        format!("{:?}", self.level).to_lowercase()
     }
 }

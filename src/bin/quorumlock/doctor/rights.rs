@@ -7,16 +7,6 @@ use quorumlock::protocol::error_reply::{Denied, Subject};
 use quorumlock::protocol::{key_space, kinds, node_note};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long keys that the check leaves behind last at most, in milliseconds.
-const TTL: &str = "10000";
-/// A token of no holder.
-const TOKEN: &str = "00000000000000000000000000000000000000ff";
-
-/// An entry of a queue, of no client.
-const ENTRY: &str = "0000000000000000m0";
-/// The channel of no client.
-const CHANNEL: &str = "quorumlock:0000000000000000";
-
 /// What rights are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
@@ -229,8 +219,9 @@ impl Tester<'_> {
             kinds::plain::SCRIPT
         };
         let sent = |word| match word {
-            "CHANNEL" => CHANNEL,
-            "ENTRY" => ENTRY,
+            // Of no client.
+            "CHANNEL" => "quorumlock:0000000000000000",
+            "ENTRY" => "0000000000000000m0",
             "EXTEND" => kinds::plain::EXTEND,
             "HASH" => script.sha1,
             "KEY" => key,
@@ -238,8 +229,10 @@ impl Tester<'_> {
             "NOTHING" => "return 0",
             "SCRIPT" => script.text,
             "STORE" => node_note::STORE,
-            "TOKEN" => TOKEN,
-            "TTL" => TTL,
+            // Of no holder.
+            "TOKEN" => "00000000000000000000000000000000000000ff",
+            // How long keys that the check leaves behind last at most.
+            "TTL" => "10000",
             word => word,
         };
         commands.iter().try_fold(true, |are_allowed, command| {

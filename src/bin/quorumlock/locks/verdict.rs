@@ -192,16 +192,10 @@ impl Verdict {
     }
 }
 
+/// Its name, in small letters.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            State::Foreign => "foreign",
-            State::Free => "free",
-            State::Held => "held",
-            State::Orphan => "orphan",
-            State::Split => "split",
-            State::Unknown => "unknown",
-        })
+        f.pad(&format!("{self:?}").to_lowercase())
     }
 }
 

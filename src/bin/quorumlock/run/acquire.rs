@@ -166,20 +166,17 @@ impl Job<'_> {
             let watch = || self.watch(&over, &cancel);
             let watcher = thread::Builder::new()
                 .name("signals".to_owned())
-                .spawn_scoped(scope, watch);
-            let taken = watcher.is_ok().then(|| self.take(&cancel));
+                .spawn_scoped(scope, watch)
+                .map_err(Failure::system("start a thread"))?;
+            let taken = self.take(&cancel);
             drop(running);
-            (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
-        });
-        let stopped = stopped.map_err(Failure::system("start a thread"))?;
+            Ok::<_, Failure>((taken, watcher.join().ok().flatten()))
+        })?;
         // One that arrived after the watcher's last look, and before the child.
         if let Some(signal) = stopped.or_else(|| arrived(self.signals)) {
             return Ok(Acquired::Stopped(signal));
         }
-        match taken {
-            Some(taken) => Ok(taken?),
-            None => Err(Failure::system("start a thread")("it did not start")),
-        }
+        Ok(taken?)
     }
 
     fn take(&self, cancel: &CancelHandle) -> quorumlock::Result<Acquired> {

@@ -43,11 +43,6 @@ impl Received {
     pub(super) fn suspends(self) -> bool {
         SUSPENDING.contains(&self.signal)
     }
-
-    /// Whether it is about children of this process, and for no other.
-    pub(super) fn is_about_children(self) -> bool {
-        self.signal == Signal::SIGCHLD
-    }
 }
 
 /// Blocks the signals, in this thread and those that it starts. To be called before there are

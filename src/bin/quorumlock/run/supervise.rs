@@ -45,8 +45,6 @@ pub(super) struct Outcome {
 
 /// That the lock ended before the command.
 pub(super) const LOST: &str = "the lock was lost while the command ran";
-/// That this program was stopped for too long.
-const OVERDUE: &str = "stopped until the lease was about to end: the command was ended";
 
 /// The command and the locks that it runs under.
 pub(super) struct Supervisor<'a> {
@@ -80,7 +78,11 @@ impl Supervisor<'_> {
             let is_overdue = self.take_signals(loss.is_some() || kill_at.is_some());
             let left = self.held.remaining().saturating_sub(kill_lead);
             if loss.is_none() && (is_overdue || left.is_zero() || is_readable(self.loss)) {
-                loss = Some(if is_overdue { OVERDUE } else { LOST });
+                loss = Some(if is_overdue {
+                    "stopped until the lease was about to end: the command was ended"
+                } else {
+                    LOST
+                });
                 // The watchdog may extend the lease again, and the command ends all the same.
                 kill_at = kill_at.or(is_overdue.then(|| Instant::now() + self.job.grace));
                 // When it is too late, what is stopped must not run for a moment.
@@ -160,7 +162,7 @@ impl Supervisor<'_> {
         let mut is_overdue = false;
         while let Some(received) = self.job.signals.take() {
             match received {
-                _ if received.is_about_children() => {}
+                _ if received.signal == Signal::SIGCHLD => {}
                 _ if received.suspends() => {
                     is_overdue |= self.suspend(received, is_ending || is_overdue)
                 }
