@@ -2,17 +2,12 @@
 
 use crate::connection::{Connection, Trouble};
 pub(crate) use crate::settings::Deployment;
-use quorumlock::protocol::endpoint::Endpoint;
 use std::thread;
 
 impl Deployment {
     /// Connects to the node of this index and logs in.
     pub(crate) fn open(&self, index: usize) -> Result<Connection, Trouble> {
         Connection::open(&self.builder, index)
-    }
-
-    pub(crate) fn addresses(&self) -> Vec<String> {
-        self.endpoints.iter().map(Endpoint::to_string).collect()
     }
 
     /// How many nodes are a majority.

@@ -28,7 +28,6 @@ use findings::Level;
 use node::{Examination, Plan, user};
 use quorumlock::RestartPolicy;
 use quorumlock::event::Mismatch;
-use rights::Names;
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Trial;
@@ -63,7 +62,8 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         .unwrap_or_default();
     let plan = Plan {
         name: random_name(&begin)?,
-        names: Names { prefix, begin },
+        prefix,
+        begin,
         node_timeout: deployment.duration("NODE_TIMEOUT", NODE_TIMEOUT),
         is_declared_durable: deployment.text("DURABLE") == Some("true"),
         policy: deployment.restart_policy(),

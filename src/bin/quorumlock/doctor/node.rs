@@ -3,7 +3,7 @@
 use super::clock::{self, Estimate};
 use super::findings::{Finding, Level};
 use super::guarantee::Risks;
-use super::rights::{self, Names, Purpose};
+use super::rights::{self, Purpose};
 use super::server::{Declared, Server};
 use crate::connection::{Connection, Step, Trouble};
 use crate::json::{Object, list, maybe, object, quoted};
@@ -26,7 +26,10 @@ const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 pub(super) struct Plan {
     /// The random name of the trial's lock.
     pub(super) name: String,
-    pub(super) names: Names,
+    /// What is in front of names.
+    pub(super) prefix: String,
+    /// What names begin with.
+    pub(super) begin: String,
     pub(super) node_timeout: Duration,
     pub(super) is_declared_durable: bool,
     pub(super) policy: RestartPolicy,
@@ -150,7 +153,7 @@ impl Examination {
             self.findings
                 .push(Level::Warning.finding("clock", what, remedy));
         }
-        let key = format!("{}{}", plan.names.prefix, plan.name);
+        let key = format!("{}{}", plan.prefix, plan.name);
         let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
         self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
     }
@@ -163,7 +166,7 @@ impl Examination {
     ) -> Result<(), Trouble> {
         // A name of its own, so that the trial of the whole deployment meets no key of this one.
         let name = format!("{}-rights", plan.name);
-        let missing = rights::missing(connection, &plan.names, &name)?;
+        let missing = rights::missing(connection, &plan.prefix, &plan.begin, &name)?;
         if missing.are_keys_unknown {
             let what = format!(
                 "the user has no right to keys such as {:?}: its rights are not tried",

@@ -61,14 +61,6 @@ pub(super) struct Missing {
     pub(super) are_keys_unknown: bool,
 }
 
-/// Which names the user has a right to, as far as is known.
-pub(super) struct Names {
-    /// What is in front of names.
-    pub(super) prefix: String,
-    /// What names begin with.
-    pub(super) begin: String,
-}
-
 /// What the names of locks begin with that a user has a right to, by its own patterns. None if it
 /// may not read them, or if none is of that form.
 pub(super) fn own_names(
@@ -104,18 +96,20 @@ pub(super) fn own_names(
     Ok(begins.min_by_key(String::len))
 }
 
-/// Tries everything, and deletes what it made. The name begins as these do.
+/// Tries everything, and deletes what it made. `prefix` is in front of names, `begin` is what the
+/// names begin with that the user has a right to, as far as is known. So does this name.
 pub(super) fn missing(
     connection: &mut Connection,
-    names: &Names,
+    prefix: &str,
+    begin: &str,
     name: &str,
 ) -> Result<Missing, Trouble> {
-    let keys = kinds::KEYS.map(|kind| kind.key(&names.prefix, name));
-    let key = &kinds::plain::KEYS.key(&names.prefix, name);
+    let keys = kinds::KEYS.map(|kind| kind.key(prefix, name));
+    let key = &kinds::plain::KEYS.key(prefix, name);
     let queue = key_space::queue(key);
-    let node = key_space::node(&names.prefix);
+    let node = key_space::node(prefix);
     // What the full names of locks begin with, and one pattern for all keys that have a marker.
-    let locks = &format!("{}{}", names.prefix, names.begin);
+    let locks = &format!("{prefix}{begin}");
     let marked = &(key_space::PATTERN.to_owned() + locks);
     let mut tester = Tester {
         connection,

@@ -187,10 +187,9 @@ fn ask_of_each<'k>(
     let mut commands = vec![vec![b"TIME".as_slice()]];
     commands.extend(keys.iter().flat_map(|key| questions(key.as_bytes())));
     let mut replies = connection.ask_all(&commands)?.into_iter();
-    let server_micros = replies
-        .next()
-        .and_then(Value::micros)
-        .unwrap_or_else(wall_micros);
+    let server_micros = replies.next().and_then(Value::micros);
+    // The wall clock of this machine, for a node that does not show its own.
+    let server_micros = server_micros.unwrap_or_else(|| report::since_1970().as_micros() as u64);
     Ok((
         server_micros,
         keys.iter()
@@ -243,9 +242,4 @@ fn within(end: Instant) -> Result<(), Trouble> {
         "SCAN",
         format_args!("no end within {longest}"),
     ))
-}
-
-/// The wall clock of this machine, for a node that does not show its own.
-fn wall_micros() -> u64 {
-    u64::try_from(report::since_1970().as_micros()).unwrap_or(u64::MAX)
 }

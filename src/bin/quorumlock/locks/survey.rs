@@ -6,6 +6,7 @@ use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
 use crate::report;
+use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::{key_space, kinds};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
@@ -134,7 +135,11 @@ impl Survey {
         let nodes = deployment.ask(|connection| reader.read(connection));
         Survey {
             nodes,
-            addresses: deployment.addresses(),
+            addresses: deployment
+                .endpoints
+                .iter()
+                .map(Endpoint::to_string)
+                .collect(),
             quorum: deployment.quorum(),
             prefix: prefix.to_owned(),
         }
