@@ -22,11 +22,7 @@ impl Identity {
     ///
     /// # Errors
     /// There are no random bytes.
-    pub(super) fn make() -> io::Result<Identity> {
-        Identity::issue().map_err(io::Error::other)
-    }
-
-    fn issue() -> Result<Identity, Box<dyn Error + Send + Sync>> {
+    pub(super) fn make() -> Result<Identity, Box<dyn Error + Send + Sync>> {
         let mut root = CertificateParams::new(Vec::new())?;
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         root.distinguished_name

@@ -279,7 +279,7 @@ impl NodeBuilder {
     /// The system has no port, descriptor, thread or random bytes to give.
     pub fn start(self) -> io::Result<EmbeddedNode> {
         #[cfg(feature = "embedded-tls")]
-        let identity = self.has_tls.then(Identity::make).transpose()?;
+        let identity = (self.has_tls.then(Identity::make).transpose()).map_err(io::Error::other)?;
         #[cfg(not(feature = "embedded-tls"))]
         let identity = None;
         let clock = NodeClock::start();

@@ -19,7 +19,7 @@ struct ReadWrite {
     stored: ReadWriteValue,
     /// The index of the caller's hold.
     own: Option<usize>,
-    /// Whether the entry that the caller has or would have is a writer's.
+    /// Whether the caller asks to write, and its entry in the queue is a writer's.
     asks_to_write: bool,
 }
 
@@ -35,7 +35,12 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     stored.expire(calls.now);
     let is_own = |hold: &Hold| verb != b"leave" && Some(&*hold.signature) == calls.argument(2);
     let own = stored.holds.iter().rposition(is_own);
-    let asks_to_write = verb == b"take" && calls.argument(8) == Some(b"w");
+    let mode = match verb {
+        b"take" => calls.argument(8),
+        b"acquire" | b"extend" | b"keep" => calls.argument(4),
+        _ => None,
+    };
+    let asks_to_write = mode == Some(b"w");
     let mut lock = ReadWrite {
         stored,
         own,
@@ -70,16 +75,14 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
 impl ReadWrite {
     /// The verb that takes the lock if no hold is in the way.
     fn acquire(&mut self, calls: &mut Calls<'_>) -> Answer {
-        let asks_to_write = calls.argument(4) == Some(b"w");
-        match self.refused_for(asks_to_write, calls.now) {
-            0 => self.hold(calls, asks_to_write, 5),
+        match self.refused_for(calls.now) {
+            0 => self.hold(calls, 5),
             left => Ok(Integer(-3 - signed(left))),
         }
     }
 
     /// The verb that lets a hold last longer, or that ends it after some time.
     fn extend(&mut self, calls: &mut Calls<'_>) -> Answer {
-        let asks_to_write = calls.argument(4) == Some(b"w");
         let ReadWriteValue {
             is_write, holds, ..
         } = &self.stored;
@@ -87,20 +90,20 @@ impl ReadWrite {
             let may_be_acquired = holds.is_empty() || !is_write && calls.argument(4) == Some(b"r");
             return Ok(Integer(-i64::from(!may_be_acquired)));
         }
-        if !is_write && asks_to_write {
+        if !is_write && self.asks_to_write {
             return Ok(Integer(-1));
         }
-        self.hold(calls, asks_to_write, 5)
+        self.hold(calls, 5)
     }
 
     /// For how long another hold keeps the caller from the lock.
-    fn refused_for(&self, asks_to_write: bool, now: Millis) -> Millis {
+    fn refused_for(&self, now: Millis) -> Millis {
         let ReadWriteValue {
             is_write, holds, ..
         } = &self.stored;
         let left = |end: Option<Millis>| end.map_or(0, |end| end.saturating_add(1) - now);
         let is_writer = self.own.is_some() && *is_write;
-        if asks_to_write {
+        if self.asks_to_write {
             return if is_writer {
                 0
             } else {
@@ -117,9 +120,10 @@ impl ReadWrite {
 
     /// Grants the lock or lets the hold last longer. `ARGV[retention]` and the one after it belong
     /// to the number.
-    fn hold(&mut self, calls: &mut Calls<'_>, is_write: bool, retention: usize) -> Answer {
+    fn hold(&mut self, calls: &mut Calls<'_>, retention: usize) -> Answer {
         let now = calls.now;
         let clock = calls.clock();
+        let is_write = self.asks_to_write;
         let stored = &mut self.stored;
         let (is_extension, keeps) = (
             matches!(calls.text(1), b"extend" | b"keep"),
@@ -251,7 +255,7 @@ impl LockKind for ReadWrite {
     }
 
     fn grant(&mut self, calls: &mut Calls<'_>) -> Result<Option<Reply>, Failure> {
-        self.hold(calls, self.asks_to_write, 9).map(Some)
+        self.hold(calls, 9).map(Some)
     }
 
     fn keeps_entry(&self) -> bool {
@@ -259,6 +263,6 @@ impl LockKind for ReadWrite {
     }
 
     fn held_for(&self, calls: &Calls<'_>) -> i64 {
-        signed(self.refused_for(self.asks_to_write, calls.now))
+        signed(self.refused_for(calls.now))
     }
 }
