@@ -119,7 +119,7 @@ pub(super) fn score(text: &[u8]) -> Option<f64> {
 
 /// A score as Redis 7.0 replies it: 17 digits at most, with an exponent if the number has more
 /// before the point. Newer servers leave out digits that are not needed.
-pub(super) fn score_text(score: f64) -> String {
+fn score_text(score: f64) -> String {
     const DIGITS: usize = 17;
     if score.is_infinite() {
         return if score > 0.0 { "inf" } else { "-inf" }.to_owned();

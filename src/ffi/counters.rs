@@ -8,10 +8,10 @@ use crate::Counters;
 use std::ffi::{c_char, c_int, c_void};
 
 /// `quorumlock_counters`.
-pub(super) struct CountersHandle(Counters);
+struct CountersHandle(Counters);
 
 /// `quorumlock_write`.
-pub(super) type WriteFn = extern "C" fn(*mut c_void, *const c_char, usize);
+type WriteFn = extern "C" fn(*mut c_void, *const c_char, usize);
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle {

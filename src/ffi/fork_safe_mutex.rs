@@ -30,7 +30,7 @@ impl<T> ForkSafeMutex<T> {
     }
 
     /// Whether this process is a child of the one that made it.
-    pub(super) fn is_inherited(&self) -> bool {
+    fn is_inherited(&self) -> bool {
         self.created_in.is_forked()
     }
 

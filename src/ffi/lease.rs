@@ -12,7 +12,7 @@ use crate::{Lease, SecretText};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// `quorumlock_secret`: a lease as text.
-pub(super) struct SecretHandle(SecretText);
+struct SecretHandle(SecretText);
 
 /// `quorumlock_lease`. Its fields can still be read when it is used up.
 pub(super) struct LeaseHandle {

@@ -19,7 +19,7 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 /// `quorumlock_mutex`.
-pub(super) struct MutexHandle {
+struct MutexHandle {
     /// With the settings of its client.
     lock: Mutex<Any>,
     /// As a program sees it.
@@ -101,7 +101,7 @@ fn ended_by(cancel: &Borrowed<CancelObject>, wait: Wait) -> Wait {
 }
 
 /// `quorumlock_holder`. It never changes.
-pub(super) struct HolderObject {
+struct HolderObject {
     holder: Holder,
     message: String,
 }

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 /// `quorumlock_nodes`. It never changes.
-pub(super) struct NodeList(Vec<NodeEntry>);
+struct NodeList(Vec<NodeEntry>);
 
 /// One of them, with the texts that C is shown.
 struct NodeEntry {

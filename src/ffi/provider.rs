@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
 /// `quorumlock_login`: what the function has set, if anything.
-pub(super) struct LoginObject(ForkSafeMutex<Option<Credentials>>);
+struct LoginObject(ForkSafeMutex<Option<Credentials>>);
 
 /// `quorumlock_provider`.
 type ProviderFn = extern "C" fn(*mut c_void, Str, *const LoginObject) -> c_int;

@@ -24,7 +24,7 @@ pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(60);
 
 /// What the variables of the environment and the file begin with.
-pub(crate) const PREFIX: &str = "QUORUMLOCK_";
+const PREFIX: &str = "QUORUMLOCK_";
 /// Permission of all other users to read a file.
 const OTHERS_READ: u32 = 0o004;
 /// Longest file that is read. A longer one is something else.

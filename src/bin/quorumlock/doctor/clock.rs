@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const SAMPLES: usize = 8;
 /// What is no more than this is no finding: locks do not need clocks that show the same, only those
 /// that run alike.
-pub(super) const TOLERANCE: f64 = 0.5;
+const TOLERANCE: f64 = 0.5;
 
 /// An estimate: how far a clock is ahead, in seconds, or how much faster it runs, as a part.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,11 +20,11 @@ pub(super) struct Deployment<'d> {
 
 /// What it depends on at one node.
 pub(super) struct Node<'d> {
-    pub(super) address: &'d str,
-    pub(super) losses: Losses,
+    address: &'d str,
+    losses: Losses,
     /// Its policy of eviction.
-    pub(super) eviction: Option<&'d str>,
-    pub(super) risks: &'d Risks,
+    eviction: Option<&'d str>,
+    risks: &'d Risks,
 }
 
 /// What its server reports. Nothing of one that was not asked.
@@ -41,7 +41,7 @@ pub(super) struct Risks {
 
 /// What becomes of a node that has lost its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Losses {
+enum Losses {
     /// It counts, and is declared not to lose any.
     Durable,
     /// It does not count.

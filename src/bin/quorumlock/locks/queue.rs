@@ -18,12 +18,12 @@ use std::time::Duration;
 pub(crate) struct Queue {
     /// How many calls wait.
     pub(crate) count: u64,
-    pub(crate) first: Option<First>,
+    first: Option<First>,
 }
 
 /// The call that is first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct First {
+struct First {
     entry: Entry,
     waits: Duration,
 }

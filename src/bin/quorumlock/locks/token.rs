@@ -27,7 +27,7 @@ impl Token {
     }
 
     /// The first digits of the owner token.
-    pub(crate) fn digits(&self) -> Option<&str> {
+    fn digits(&self) -> Option<&str> {
         match self {
             Token::Ours(digits) => Some(&digits[..SHOWN_DIGITS]),
             Token::OtherLibrary => None,

@@ -45,15 +45,15 @@ pub(crate) struct Verdict {
     pub(crate) token: Option<Token>,
     /// How many readers have a majority, or any node if none has. Zero beside a token: that is a
     /// writer's.
-    pub(crate) readers: usize,
+    readers: usize,
     /// The calls that wait. For a slot, also those that wait for any slot of its semaphore.
     pub(crate) queue: Queue,
-    pub(crate) label: Option<String>,
+    label: Option<String>,
     /// Which nodes have it, in their order: their numbers from 0.
     pub(crate) nodes: Vec<usize>,
     /// Until when a majority has it; for what no majority has, until the last node has it no more.
-    pub(crate) remaining: Duration,
-    pub(crate) has_expiry: bool,
+    remaining: Duration,
+    has_expiry: bool,
     pub(crate) fence: Option<u64>,
 }
 

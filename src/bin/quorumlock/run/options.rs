@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub(super) foreground: bool,
     /// run the words behind -- by sh -c
     #[arg(long)]
-    pub(super) shell: bool,
+    shell: bool,
     /// leave QUORUMLOCK_NODES in the environment of COMMAND
     #[arg(long)]
     pub(super) keep_nodes: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     pub(super) names: Vec<String>,
     /// what is run, with its arguments
     #[arg(last = true, required = true, value_hint = ValueHint::CommandWithArguments)]
-    pub(super) command: Vec<OsString>,
+    command: Vec<OsString>,
     #[command(flatten)]
     pub(super) settings: settings::Options,
 }
