@@ -66,7 +66,7 @@ fn table(locks: &[Verdict], nodes: usize) {
         let state = verdict.state;
         let left = verdict.time_left();
         let on = match count {
-            // Which, where it is not all or none: by their numbers in the order of the nodes, from 1.
+            // Which, unless it is all or none: by their numbers in the order of the nodes, from 1.
             part if part > 0 && part < nodes => {
                 let numbers = verdict.nodes.iter().map(|node| (node + 1).to_string());
                 format!("{count}/{nodes}: {}", Vec::from_iter(numbers).join(","))
