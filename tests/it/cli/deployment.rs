@@ -5,6 +5,7 @@ use crate::support::server::{Answer, Server};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ pub(super) const PRESENT: &str = env!("CARGO_BIN_EXE_quorumlock");
 
 /// On a busy machine, replies come too late by the default.
 pub(super) const PATIENT: &str = "--node-timeout 2s";
+
+/// Far longer than what is waited for takes, on a busy machine too.
+const SOON: Duration = Duration::from_secs(20);
 
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
@@ -144,25 +148,26 @@ impl Deployment {
     #[track_caller]
     pub(super) fn wait_for_keys(&self, count: usize) {
         let has_them = || self.keys() == count;
-        assert!(eventually(Duration::from_secs(10), has_them), "no lock");
+        assert!(eventually(SOON, has_them), "no lock");
     }
 
     /// Waits until so many keys are left: less long than it takes one to end by itself.
     #[track_caller]
-    pub(super) fn keeps(&self, count: usize) {
+    pub(super) fn wait_until_left(&self, count: usize) {
         let keys = || self.servers.iter().map(Server::keys).collect::<Vec<_>>();
-        let keeps = || self.keys() == count;
-        assert!(eventually(Duration::from_secs(5), keeps), "{:?}", keys());
+        let are_left = || self.keys() == count;
+        assert!(eventually(Duration::from_secs(5), are_left), "{:?}", keys());
     }
 }
 
-/// Sends a command to each of these servers, and all of them accept it.
+/// Sends a command to each of these servers, and all of them do it: none replies an error or nil.
 #[track_caller]
-pub(super) fn each(servers: &[Server], words: &(impl Words + ?Sized)) {
+pub(super) fn command_each(servers: &[Server], words: &(impl Words + ?Sized)) {
     let words = words.words();
     for server in servers {
         let answer = server.command(&words).unwrap();
-        assert!(!matches!(answer, Answer::Error(_)), "{words:?}: {answer:?}");
+        let is_done = !matches!(answer, Answer::Error(_) | Answer::Nil);
+        assert!(is_done, "{words:?}: {answer:?}");
     }
 }
 
@@ -220,15 +225,22 @@ pub(super) fn with_signals(command: &Command) -> Command {
 }
 
 /// A program that runs, and does not outlive its test.
-pub(super) struct Running(pub(super) Child);
+pub(super) struct Running {
+    pub(super) child: Child,
+    /// The words behind the program's name.
+    words: String,
+}
 
 impl Running {
     pub(super) fn start(mut tool: Command) -> Running {
-        Running(tool.spawn().expect("the program starts"))
+        Running {
+            words: words_of(&tool),
+            child: tool.spawn().expect("the program starts"),
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
     pub(super) fn send(&self, signal: Signal) {
@@ -236,32 +248,27 @@ impl Running {
     }
 
     pub(super) fn is_over(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Its exit code, if it ends soon.
     #[track_caller]
     pub(super) fn code(&mut self) -> Option<i32> {
-        let soon = Duration::from_secs(20);
-        assert!(eventually(soon, || self.is_over()), "it does not end");
-        self.0.try_wait().unwrap().and_then(|status| status.code())
+        let is_over = eventually(SOON, || self.is_over());
+        assert!(is_over, "{} does not end", self.words);
+        self.child
+            .try_wait()
+            .unwrap()
+            .and_then(|status| status.code())
     }
 
     /// Waits for it, and returns what it has written.
     pub(super) fn wait(mut self) -> Ended {
-        let mut out = String::new();
-        let mut err = String::new();
-        let child = &mut self.0;
-        child
-            .stdout
-            .take()
-            .map(|mut pipe| pipe.read_to_string(&mut out));
-        child
-            .stderr
-            .take()
-            .map(|mut pipe| pipe.read_to_string(&mut err));
+        let out = read(self.child.stdout.take());
+        let err = read(self.child.stderr.take());
         Ended {
-            code: child.wait().expect("it is a child").code(),
+            words: std::mem::take(&mut self.words),
+            code: self.child.wait().expect("it is a child").code(),
             out,
             err,
         }
@@ -277,9 +284,24 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
+}
+
+/// What is written to a pipe, to its end.
+fn read(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes).unwrap();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The words behind the name of a program.
+fn words_of(program: &Command) -> String {
+    let words = program.get_args().map(OsStr::to_string_lossy);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn send(pid: u32, signal: Signal) {
@@ -304,6 +326,8 @@ pub(super) fn has_thread(pid: u32, name: &str) -> bool {
 
 /// What a program has written, and how it ended.
 pub(super) struct Ended {
+    /// The words behind the program's name.
+    pub(super) words: String,
     pub(super) code: Option<i32>,
     pub(super) out: String,
     pub(super) err: String,
@@ -314,16 +338,21 @@ impl Ended {
         format!("{}{}", self.out, self.err)
     }
 
+    /// The same for messages, behind the words of the program.
+    fn shown(&self) -> String {
+        format!("{}: {}", self.words, self.all())
+    }
+
     #[track_caller]
     pub(super) fn exits(self, code: i32) -> Ended {
-        assert_eq!(self.code, Some(code), "{}", self.all());
+        assert_eq!(self.code, Some(code), "{}", self.shown());
         self
     }
 
     /// Its standard output contains this.
     #[track_caller]
     pub(super) fn prints(self, text: &str) -> Ended {
-        assert!(self.out.contains(text), "{text:?}: {}", self.all());
+        assert!(self.out.contains(text), "{text:?}: {}", self.shown());
         self
     }
 
@@ -331,34 +360,34 @@ impl Ended {
     #[track_caller]
     pub(super) fn prints_times(self, text: &str, times: usize) -> Ended {
         let count = self.out.matches(text).count();
-        assert_eq!(count, times, "{text:?}: {}", self.all());
+        assert_eq!(count, times, "{text:?}: {}", self.shown());
         self
     }
 
     /// Its standard output begins with this.
     #[track_caller]
     pub(super) fn begins(self, text: &str) -> Ended {
-        assert!(self.out.starts_with(text), "{text:?}: {}", self.all());
+        assert!(self.out.starts_with(text), "{text:?}: {}", self.shown());
         self
     }
 
     /// Its standard error contains this.
     #[track_caller]
     pub(super) fn reports(self, text: &str) -> Ended {
-        assert!(self.err.contains(text), "{text:?}: {}", self.all());
+        assert!(self.err.contains(text), "{text:?}: {}", self.shown());
         self
     }
 
     /// It does not write this.
     #[track_caller]
     pub(super) fn hides(self, text: &str) -> Ended {
-        assert!(!self.all().contains(text), "{text:?}: {}", self.all());
+        assert!(!self.all().contains(text), "{text:?}: {}", self.shown());
         self
     }
 
     #[track_caller]
-    pub(super) fn prints_nothing(self) -> Ended {
-        assert_eq!(self.all(), "");
+    pub(super) fn writes_nothing(self) -> Ended {
+        assert_eq!(self.all(), "", "{}", self.words);
         self
     }
 }
@@ -368,6 +397,7 @@ pub(super) fn run(mut command: Command) -> Ended {
     let output = command.output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended {
+        words: words_of(&command),
         code: output.status.code(),
         out: text(&output.stdout),
         err: text(&output.stderr),

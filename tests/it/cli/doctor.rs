@@ -1,6 +1,6 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
-use super::deployment::{Deployment, Ended, PATIENT, each, folder, run, tool};
+use super::deployment::{Deployment, Ended, PATIENT, command_each, folder, run, tool};
 use crate::support::capable::has_users;
 use crate::support::preload;
 use crate::support::proxy::Proxy;
@@ -86,7 +86,7 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     let user = |rights: &str| {
         server.command(&["ACL", "DELUSER", "locks"]).unwrap();
         let rule = format!("ACL SETUSER locks on >hunter2 ~* &* +@all {rights}");
-        each(slice::from_ref(&server), &rule);
+        command_each(slice::from_ref(&server), &rule);
         format!("redis://locks:hunter2@127.0.0.1:{}", server.port())
     };
     let (_deployment, urls) = with(user("-publish"));
@@ -160,7 +160,7 @@ fn save_points_that_stop_writes_are_named() {
         .unwrap();
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
-    each(
+    command_each(
         slice::from_ref(&server),
         "CONFIG SET stop-writes-on-bgsave-error no",
     );

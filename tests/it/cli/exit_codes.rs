@@ -1,7 +1,7 @@
 //! Every exit code of `run`, and what the command finds in its environment.
 
 use super::deployment::{
-    Deployment, Ended, PRESENT, Running, children_of, each, folder, run, tool,
+    Deployment, Ended, PRESENT, Running, children_of, command_each, folder, run, tool,
 };
 use crate::clients::pause;
 use crate::support::process::{eventually, processor_time_of};
@@ -47,7 +47,7 @@ fn every_exit_code_says_what_happened() {
     }
     run(tool("run a -- true")).exits(78);
     held.terminate();
-    deployment.keeps(0);
+    deployment.wait_until_left(0);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_key_that_never_ends_is_named_however_long_one_waits() {
         ("0123456789abcdef0123456789abcdef01234567", 3),
         ("worker-7", 2),
     ] {
-        each(&deployment.servers[..count], &format!("SET a {value}"));
+        command_each(&deployment.servers[..count], &format!("SET a {value}"));
         for options in [
             "",
             "-n",
@@ -75,7 +75,7 @@ fn a_key_that_never_ends_is_named_however_long_one_waits() {
             assert!(ended.err.starts_with(message), "{options}: {}", ended.err);
             assert!(begun.elapsed() < Duration::from_secs(20));
         }
-        each(&deployment.servers, "DEL a");
+        command_each(&deployment.servers, "DEL a");
     }
 }
 
@@ -120,7 +120,7 @@ fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
     tool.arg("trap '' TERM; sleep 99");
     let running = Running::start(tool);
     deployment.wait_for_keys(3);
-    each(&deployment.servers, "DEL a");
+    command_each(&deployment.servers, "DEL a");
     running.wait().exits(70).reports("the lock was lost");
 }
 
@@ -158,7 +158,7 @@ fn a_job_that_is_over_at_once_runs_on_one_machine() {
         .run("run --min-hold 100ms short -- true")
         .exits(0);
     // Far sooner than its time to live.
-    deployment.keeps(0);
+    deployment.wait_until_left(0);
     deployment.run("run --min-hold 61s a -- true").exits(78);
 }
 
@@ -169,7 +169,7 @@ fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long
     // The first lock is taken, and the second one is not.
     let words = "run -n --min-hold 50s free held -- true";
     deployment.run(words).exits(75);
-    deployment.keeps(3);
+    deployment.wait_until_left(3);
     // A machine that fails while the command runs leaves the lock no shorter.
     drop(deployment.hold("--ttl 1s --min-hold 50s a"));
     let left = deployment.servers[0].command(&["PTTL", "a"]).unwrap();
@@ -193,7 +193,7 @@ fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
         for event in ["the command is started", "the command has ended"] {
             assert_eq!(ended.err.contains(event), keys > 0, "{}", ended.all());
         }
-        deployment.keeps(keys);
+        deployment.wait_until_left(keys);
     }
 }
 
@@ -227,20 +227,18 @@ fn a_signal_before_the_command_is_executed_leaves_no_lock() {
 fn the_command_inherits_what_run_has_inherited_and_no_other_descriptor() {
     let deployment = Deployment::of(1);
     let list = "for n in 3 4 5 6 7 8 9; do ! test -e /proc/$$/fd/$n || echo $n; done";
-    let listed = |words: &str| {
+    let listed = |words: &[&str]| {
         // Events go to a file: a reader of a pipe waits for all of its writers.
         let mut shell = deployment.tool_at("sh", &["-c", "exec 8>/dev/null; exec \"$@\"", "sh"]);
-        shell
-            .args(words.split_whitespace())
-            .args(["sh", "-c", list]);
+        shell.args(words).args(["sh", "-c", list]);
         let Ended { out, err, .. } = run(shell).exits(0);
         assert_eq!(err, "");
         out
     };
-    let all = listed("");
+    let all = listed(&[]);
     assert!(all.contains("8\n"));
-    assert_eq!(listed(&format!("{PRESENT} run a --")), all);
-    let tool = format!("{PRESENT} run --json-events 8 a --");
+    assert_eq!(listed(&[PRESENT, "run", "a", "--"]), all);
+    let tool = [PRESENT, "run", "--json-events", "8", "a", "--"];
     assert_eq!(listed(&tool), all.replace("8\n", ""));
 }
 
@@ -263,8 +261,7 @@ fn events_on_standard_output_or_error_leave_both_to_the_command() {
 #[test]
 fn the_command_finds_name_fence_and_end_and_no_nodes() {
     let deployment = Deployment::of(3);
-    let environment = |words: &str| deployment.run(words).exits(0).out;
-    let fenced = environment("run --fenced orders/42 -- env");
+    let fenced = deployment.run("run --fenced orders/42 -- env").exits(0).out;
     let value = |name: &str| {
         fenced
             .lines()
@@ -280,9 +277,9 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
     assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros / 1000)));
     assert_eq!(value("QUORUMLOCK_NODES"), None);
     // Each of several locks has its line; an outer run's line is not the inner run's.
-    let inner = environment(&format!(
-        "run --fenced --keep-nodes outer -- {PRESENT} run b a -- env"
-    ));
+    let mut outer = deployment.tool("run --fenced --keep-nodes outer --");
+    outer.args([PRESENT, "run", "b", "a", "--", "env"]);
+    let inner = run(outer).exits(0).out;
     assert!(
         inner.contains("QUORUMLOCK_NAME=a\nb\n") && !inner.contains("QUORUMLOCK_FENCE"),
         "{inner}"
@@ -300,14 +297,16 @@ fn options_count_over_a_file_and_a_file_over_the_environment() {
     let text = "# a comment\nQUORUMLOCK_PREFIX=\"file:\"\nQUORUMLOCK_TTL=20s\n";
     fs::write(&file, text).unwrap();
     let key = |options: &str| {
-        let words = format!("run --config {} {options} a -- sleep 99", file.display());
-        let mut tool = deployment.tool(&words);
-        tool.env("QUORUMLOCK_PREFIX", "environment:");
+        let mut tool = deployment.tool("run --config");
+        tool.arg(&file)
+            .args(options.split_whitespace())
+            .args(["a", "--", "sleep", "99"])
+            .env("QUORUMLOCK_PREFIX", "environment:");
         let running = Running::start(tool);
         deployment.wait_for_keys(1);
         let keys = deployment.servers[0].keys().unwrap().concat();
         running.terminate();
-        deployment.keeps(0);
+        deployment.wait_until_left(0);
         keys
     };
     assert!(key("").contains("file:a"));
@@ -320,7 +319,9 @@ fn a_file_with_a_password_that_others_can_read_is_refused() {
     fs::write(&file, "QUORUMLOCK_NODES=redis://:hunter2@127.0.0.1:1\n").unwrap();
     let nodes = |mode| {
         fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-        run(tool(&format!("nodes --config {}", file.display()))).hides("hunter2")
+        let mut tool = tool("nodes --config");
+        tool.arg(&file);
+        run(tool).hides("hunter2")
     };
     nodes(0o644).exits(78).reports("chmod o-r");
     // It is read, and no node answers.

@@ -1,7 +1,7 @@
 //! `doctor` on servers that are no plain masters: they evict, have replicas, run in cluster mode,
 //! or withhold what they are. It names that, and states what holds then.
 
-use super::deployment::{Deployment, Ended, PATIENT, each};
+use super::deployment::{Deployment, Ended, PATIENT, command_each};
 use crate::clients::{client, ok, unlock};
 use crate::support::capable::has_users;
 use crate::support::process::eventually;
@@ -185,7 +185,7 @@ fn a_user_without_info_or_config_is_told_what_cannot_be_verified() {
     let deployment = Deployment::of(3);
     let allow = |rights: &str| {
         let command = format!("ACL SETUSER default +@all {rights}");
-        each(&deployment.servers[2..], &command);
+        command_each(&deployment.servers[2..], &command);
     };
     allow("-config");
     let what = "the user may not run CONFIG: appendfsync, save points and min-replicas-to-write are not seen";
@@ -252,7 +252,7 @@ fn a_cluster_with_one_shard_is_a_node_and_one_with_two_is_none() {
                name nodes of which each is a cluster with one shard, or no cluster\n";
     finds(&deployment, "", 1, &[two, "locks work: 2 of 3 nodes vote"]);
     if has_users() {
-        each(&deployment.servers[2..], "ACL SETUSER default -cluster");
+        command_each(&deployment.servers[2..], "ACL SETUSER default -cluster");
         let hidden = "fault: cluster: it is a member of a cluster, and does not show its shards; ACL SETUSER default \
                       +cluster|info\n";
         finds(&deployment, "", 1, &[hidden]);

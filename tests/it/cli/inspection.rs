@@ -4,7 +4,7 @@
 mod read_write;
 mod scans;
 
-use super::deployment::{Deployment, PRESENT, each, run};
+use super::deployment::{Deployment, PRESENT, command_each, run};
 use crate::clients::{ok, resume};
 use crate::support::capable::has_users;
 use crate::support::server::Answer;
@@ -95,7 +95,7 @@ fn a_holder_with_a_label_is_shown_by_it() {
         let is_shown = |line: &str| line.contains("held") && line.ends_with("billing@host7");
         assert!(ended.out.lines().any(is_shown), "{}", ended.all());
         holder.terminate();
-        each(&deployment.servers, "FLUSHALL");
+        command_each(&deployment.servers, "FLUSHALL");
     }
 }
 
@@ -138,7 +138,7 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     assert!(value(0).len() > 40);
     // Servers that compare and delete by themselves would delete the fence.
     let few = "ACL SETUSER few on >few ~* +@all -eval";
-    each(&deployment.servers, few);
+    command_each(&deployment.servers, few);
     let few = deployment.urls().replace("redis://", "redis://few:few@");
     deployment
         .run(&format!("break a --yes --nodes {few}"))

@@ -14,6 +14,11 @@ fn page() -> String {
         .unwrap()
 }
 
+/// A path as a word of the shell.
+fn quoted(path: impl AsRef<Path>) -> String {
+    format!("'{}'", path.as_ref().display())
+}
+
 /// A command of the shell, with no more in its environment than cron sets.
 fn by_cron(line: &str) -> Command {
     let mut shell = Command::new("sh");
@@ -34,7 +39,10 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
     fs::write(&config, format!("QUORUMLOCK_NODES={}\n", deployment.urls())).unwrap();
     fs::write(
         &job,
-        format!("#!/bin/sh\necho \"$QUORUMLOCK_NAME\" > {}\n", log.display()),
+        format!(
+            "#!/bin/sh\necho \"$QUORUMLOCK_NAME\" > '{}'\n",
+            log.display()
+        ),
     )
     .unwrap();
     fs::set_permissions(&job, Permissions::from_mode(0o755)).unwrap();
@@ -44,11 +52,11 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
         .find_map(|line| line.strip_prefix("0 3 * * *"))
         .expect("a line for crontab")
         .trim();
-    let line = line.replace("/etc/quorumlock.env", config.to_str().unwrap());
     let line = line
-        .replace("/usr/local/bin/report", job.to_str().unwrap())
-        .replace(INSTALLED, PRESENT);
-    run(by_cron(&line)).exits(0).prints_nothing();
+        .replace("/etc/quorumlock.env", &quoted(&config))
+        .replace("/usr/local/bin/report", &quoted(&job))
+        .replace(INSTALLED, &quoted(PRESENT));
+    run(by_cron(&line)).exits(0).writes_nothing();
     assert_eq!(fs::read_to_string(&log).unwrap(), "nightly-report\n");
 }
 
@@ -74,8 +82,8 @@ fn what_the_manual_installs_goes_where_it_is_looked_for() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         let line = format!(
             "{} > {}",
-            command.replacen("quorumlock", PRESENT, 1),
-            file.display()
+            command.replacen("quorumlock", &quoted(PRESENT), 1),
+            quoted(&file)
         );
         let ended = run(by_cron(&line));
         let written = fs::read_to_string(&file).unwrap();

@@ -1,6 +1,6 @@
 //! Servers that hold long values, or whose `SCAN` does not end: what is read of them has a limit.
 
-use super::deployment::{Deployment, Running, each, tool};
+use super::deployment::{Deployment, Running, command_each, tool};
 use super::inspection::OURS;
 use crate::clients::ok;
 use crate::support::fake::{Fake, healthy, is, say};
@@ -42,8 +42,8 @@ fn values_are_read_as_far_as_a_lock_is_long() {
 fn a_long_value_leaves_other_locks_as_they_are() {
     let deployment = Deployment::of(3);
     let long = "x".repeat(1_200_000);
-    each(&deployment.servers, &["SET", "held", OURS, "PX", LEFT]);
-    each(&deployment.servers[1..], &["SET", "long", &long]);
+    command_each(&deployment.servers, &["SET", "held", OURS, "PX", LEFT]);
+    command_each(&deployment.servers[1..], &["SET", "long", &long]);
     let listed = deployment.run("ls").exits(0);
     let line = listed.out.lines().find(|line| line.starts_with("held "));
     assert!(

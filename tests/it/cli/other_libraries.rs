@@ -1,7 +1,7 @@
 //! Locks of other libraries, and keys that are no lock at all: what the nodes hold, as `show`,
 //! `ls`, `break` and `run -n` report it.
 
-use super::deployment::{Deployment, each};
+use super::deployment::{Deployment, command_each};
 use crate::clients::ok;
 use crate::support::server::Answer;
 
@@ -72,7 +72,7 @@ fn a_lock_of_another_library_is_refused_after_one_attempt() {
     // The first program notes the nodes, by one more each.
     for (values, expected) in [([UUID; 3], 2), (["1", "2", "3"], 1)] {
         set(&deployment, "k", values);
-        each(&deployment.servers, "CONFIG RESETSTAT");
+        command_each(&deployment.servers, "CONFIG RESETSTAT");
         deployment.run("run -n k -- true").exits(75);
         assert_eq!(
             [0, 1, 2].map(|node| sets(&deployment, node)),
@@ -86,24 +86,36 @@ fn a_lock_of_another_library_is_refused_after_one_attempt() {
 fn what_is_no_lock_is_deleted_by_force_alone() {
     let deployment = Deployment::of(3);
     let long = "x".repeat(LONG);
-    let table: [(&[&[&str]], &str); 5] = [
-        // A string without expiry, a hash, a list with an expiry, and long strings.
-        (&[&["SET", "k", "precious"]], "without expiry"),
-        (&[&["HSET", "k", "a", "b"]], "another type"),
+    let table: [(&str, &[&[&str]], &str); 5] = [
         (
+            "a string without expiry",
+            &[&["SET", "k", "precious"]],
+            "without expiry",
+        ),
+        ("a hash", &[&["HSET", "k", "a", "b"]], "another type"),
+        (
+            "a list with an expiry",
             &[&["RPUSH", "k", "a"], &["PEXPIRE", "k", LEFT]],
             "another type",
         ),
-        (&[&["SET", "k", &long]], "longer than any lock"),
-        (&[&["SET", "k", &long, "PX", LEFT]], "longer than any lock"),
+        (
+            "a long string",
+            &[&["SET", "k", &long]],
+            "longer than any lock",
+        ),
+        (
+            "a long string with an expiry",
+            &[&["SET", "k", &long, "PX", LEFT]],
+            "longer than any lock",
+        ),
     ];
-    for (index, (commands, reason)) in table.into_iter().enumerate() {
+    for (name, commands, reason) in table {
         for words in commands {
-            each(&deployment.servers, *words);
+            command_each(&deployment.servers, *words);
         }
         for words in ["break k --yes", "break k", "break k --force"] {
             let refused = deployment.run(words).exits(64).hides("precious");
-            let what = format!("{index} {words}: {}", refused.all());
+            let what = format!("{name}, {words}: {}", refused.all());
             assert_eq!(deployment.keys(), 3, "{what}");
             let is_explained = words.contains("--force") || refused.all().contains(reason);
             assert!(is_explained, "{what}");
@@ -112,10 +124,10 @@ fn what_is_no_lock_is_deleted_by_force_alone() {
             .run("break k --yes --force")
             .exits(0)
             .prints_times(": deleted", 3);
-        assert_eq!(deployment.keys(), 0, "{index}");
+        assert_eq!(deployment.keys(), 0, "{name}");
     }
     // A lock of ours without expiry is one: to delete it is what the manual advises.
-    each(&deployment.servers, &["SET", "k", &"ab".repeat(20)]);
+    command_each(&deployment.servers, &["SET", "k", &"ab".repeat(20)]);
     deployment.run("break k --yes").exits(0);
     assert_eq!(deployment.keys(), 0);
 }

@@ -1,7 +1,7 @@
 //! No output shows a password or a whole token, and the command does not find them in its
 //! environment.
 
-use super::deployment::{PRESENT, Running, each, folder, run, tool, tool_at};
+use super::deployment::{PRESENT, Running, command_each, folder, run, tool, tool_at};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use std::fs::{self, Permissions};
@@ -45,8 +45,8 @@ fn no_output_of_any_command_shows_a_password_or_a_token() {
         "redis://:{PASSWORD}@,{}",
         urls_of(&servers[1..2], &format!(":{PASSWORD}"))
     );
-    each(&servers, &format!("SET held {} PX 60000", "ab".repeat(20)));
-    each(&servers, &format!("SET endless {}", "cd".repeat(20)));
+    command_each(&servers, &format!("SET held {} PX 60000", "ab".repeat(20)));
+    command_each(&servers, &format!("SET endless {}", "cd".repeat(20)));
     for words in [
         "run -v --json-events 2 --fenced a -- true",
         "run -v -n held -- true",
@@ -75,7 +75,7 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
     let path = folder().join("password");
     fs::write(&path, format!("{PASSWORD}\n")).unwrap();
     let path = path.to_str().unwrap();
-    let print = format!("cat {path}");
+    let print = format!("cat '{path}'");
     for (command, rest) in [("doctor", ""), ("ls", ""), ("run", "a -- true")] {
         for (option, value, is_right) in [
             ("--password-file", path, true),
@@ -105,7 +105,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
     let folder = folder();
     let (program, log) = (folder.join("quorumlock"), folder.join("log"));
     fs::copy(PRESENT, &program).unwrap();
-    let print = format!("echo asked >> {}; echo {PASSWORD}", log.display());
+    let print = format!("echo asked >> '{}'; echo {PASSWORD}", log.display());
     let mut running = tool_at(&program, &["run", "--password-command", &print]);
     running
         .args(["a", "--", "sleep", "99"])
@@ -117,7 +117,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
     assert!(eventually(soon, || servers.iter().all(holds)));
     fs::remove_file(&program).unwrap();
     let before = asked();
-    each(&servers, "CLIENT KILL TYPE normal");
+    command_each(&servers, "CLIENT KILL TYPE normal");
     assert!(
         eventually(soon, || asked() >= before + servers.len()),
         "asked {} times, and {before} before",

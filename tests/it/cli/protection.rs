@@ -2,7 +2,7 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, PATIENT, each};
+use super::deployment::{Deployment, Ended, PATIENT, command_each};
 use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::support::capable::has_users;
@@ -115,7 +115,7 @@ fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     let deployment = Deployment::of(3);
     deployment.run("nodes --max-ttl 500ms").exits(0);
     thread::sleep(NO_LONGER_NEW);
-    each(&deployment.servers[..1], "FLUSHALL");
+    command_each(&deployment.servers[..1], "FLUSHALL");
     deployment.run("nodes --max-ttl 500ms").exits(1);
     thread::sleep(NO_LONGER_NEW);
     deployment
@@ -159,7 +159,7 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
         .prints(advice);
     // The rule that is shown is enough.
     let remedy = "ACL SETUSER default ~quorumlock-node:";
-    each(&deployment.servers[2..], remedy);
+    command_each(&deployment.servers[2..], remedy);
     deployment
         .run("doctor")
         .exits(0)
@@ -215,9 +215,9 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         .exits(2)
         .prints("guarantee: one valid holder, whatever keys nodes lose\n")
         .prints("fault: quarantine: its votes do not count for another ");
-    each(&single.servers, &["CONFIG", "SET", "save", "3600 1"]);
+    command_each(&single.servers, &["CONFIG", "SET", "save", "3600 1"]);
     let goes_on = "CONFIG SET stop-writes-on-bgsave-error no";
-    each(&single.servers, goes_on);
+    command_each(&single.servers, goes_on);
     single
         .run(&patient)
         .exits(0)
@@ -234,8 +234,8 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         .prints(" keep their keys, as declared\n")
         .prints("\n  votes count, because it is declared durable; the deployment began with it ");
     let evicting = &durable.servers[1..2];
-    each(evicting, "CONFIG SET maxmemory 100mb");
-    each(evicting, "CONFIG SET maxmemory-policy volatile-lru");
+    command_each(evicting, "CONFIG SET maxmemory 100mb");
+    command_each(evicting, "CONFIG SET maxmemory-policy volatile-lru");
     durable.run("doctor").exits(1).prints(&format!(
         "at most 1 of 3 nodes loses its keys within max_ttl, and {} (volatile-lru) evicts no lock\n",
         evicting[0].address()

@@ -1,6 +1,6 @@
 //! The queues of those that wait, as `show`, `ls`, `scan` and `break` see them.
 
-use super::deployment::{Deployment, each};
+use super::deployment::{Deployment, command_each};
 use super::inspection::OURS;
 use crate::clients::{LONG_TTL, SOON, client};
 use crate::support::capable::has_users;
@@ -27,13 +27,13 @@ fn enters(deployment: &Deployment, nodes: &[usize], key: &str, member: &str, sco
     let queue = format!("quorumlock-queue:{key}");
     for &node in nodes {
         let server = &deployment.servers[node..=node];
-        each(server, &["ZADD", &queue, score, member]);
-        each(server, &["PEXPIRE", &queue, "60000"]);
+        command_each(server, &["ZADD", &queue, score, member]);
+        command_each(server, &["PEXPIRE", &queue, "60000"]);
     }
 }
 
 fn set(deployment: &Deployment, key: &str, value: &str) {
-    each(&deployment.servers, &["SET", key, value, "PX", "50000"]);
+    command_each(&deployment.servers, &["SET", key, value, "PX", "50000"]);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn who_waits_is_shown_behind_the_holder_of_each_kind_of_lock() {
     deployment
         .run("scan --max-ttl 1m")
         .exits(0)
-        .prints_nothing();
+        .writes_nothing();
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn nothing_in_a_queue_is_trusted() {
     for member in ["\u{1b}[2J", "", "é", &"x".repeat(100_000)] {
         enters(&deployment, &[0], "k", member, "-inf");
         let other = format!("ZREM quorumlock-queue:k {FIRST}m1");
-        each(&deployment.servers, &other);
+        command_each(&deployment.servers, &other);
         deployment
             .run("show k")
             .prints("lock \"k\": held by 111111…, 1 waits, on 1");
-        each(&deployment.servers, remove);
+        command_each(&deployment.servers, remove);
     }
     // One that is too long to be read leaves the lock as it is, and so does what is no queue.
     enters(&deployment, &[0], "k", &"x".repeat(3_000_000), "1");
@@ -184,13 +184,13 @@ fn nothing_in_a_queue_is_trusted() {
         .prints("lock \"k\": held by 111111…");
     deployment.run("ls").prints("k     held");
     for command in ["SET", "LPUSH"] {
-        each(&deployment.servers, remove);
-        each(
+        command_each(&deployment.servers, remove);
+        command_each(
             &deployment.servers,
             &[command, "quorumlock-queue:k", "word"],
         );
         deployment.run("show k").exits(0).hides("wait");
-        deployment.run("scan").exits(0).prints_nothing();
+        deployment.run("scan").exits(0).writes_nothing();
     }
 }
 
@@ -233,7 +233,7 @@ fn a_user_without_the_right_to_queues_sees_the_lock() {
         "~* +@all -zrange",
     ] {
         let user = format!("ACL SETUSER few reset on >few {rights}");
-        each(&deployment.servers, &user);
+        command_each(&deployment.servers, &user);
         for words in ["ls", "show k"] {
             deployment
                 .run(&format!("{words} --nodes {url}"))

@@ -1,6 +1,6 @@
 //! `nodes` as a probe: it finds out what a lock would meet.
 
-use super::deployment::{Deployment, Ended, each};
+use super::deployment::{Deployment, Ended, command_each};
 
 fn nodes(deployment: &Deployment) -> Ended {
     let ended = deployment.run("nodes");
@@ -15,7 +15,7 @@ fn nodes_with_a_full_memory_do_not_vote() {
     nodes(&deployment).exits(0);
     assert_eq!(deployment.keys(), 0);
     for (full, code) in [(1, 1), (2, 2), (3, 2)] {
-        each(&deployment.servers[..full], "CONFIG SET maxmemory 1");
+        command_each(&deployment.servers[..full], "CONFIG SET maxmemory 1");
         nodes(&deployment)
             .exits(code)
             .prints_times("out of memory", full)
@@ -30,7 +30,7 @@ fn nodes_with_a_full_memory_do_not_vote() {
 fn nodes_that_may_not_write_do_not_vote() {
     let deployment = Deployment::of(3);
     let insist = "CONFIG SET min-replicas-to-write 1";
-    each(&deployment.servers[..2], insist);
+    command_each(&deployment.servers[..2], insist);
     nodes(&deployment)
         .exits(2)
         .prints_times("too few replicas", 2);

@@ -1,7 +1,7 @@
 //! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find
 //! with it.
 
-use super::deployment::{Deployment, Ended, each, run};
+use super::deployment::{Deployment, Ended, command_each, run};
 use crate::support::capable::has_users;
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Users {
             .filter(|word| *word != lacking);
         let user = ["ACL", "SETUSER", "locks", "reset"].into_iter();
         let words: Vec<&str> = user.chain(granted).chain(more.split_whitespace()).collect();
-        each(&self.0.servers, &words);
+        command_each(&self.0.servers, &words);
     }
 
     fn asks(&self, words: &str) -> Ended {
@@ -151,8 +151,8 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
     }
     let users = Users(Deployment::of(3));
     let lock = format!("SET orders/1 {} PX 50000", "1".repeat(40));
-    each(&users.0.servers, &lock);
-    each(&users.0.servers, &["SET", "secret", "of another program"]);
+    command_each(&users.0.servers, &lock);
+    command_each(&users.0.servers, &["SET", "secret", "of another program"]);
     users.with("", "");
     for words in ["ls", "scan"] {
         users
@@ -167,7 +167,7 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
         "{}",
         listed.all()
     );
-    users.asks("scan").exits(0).prints_nothing();
+    users.asks("scan").exits(0).writes_nothing();
     users.asks("show orders/1").exits(0);
     users.asks("break orders/1 --yes").exits(0);
     // A lock is not called free because it must not be read.

@@ -1,7 +1,7 @@
 //! The session that README.md and the page on the command line show can be reproduced: its commands
 //! are run, and print what it shows.
 
-use super::deployment::{Deployment, Ended, each};
+use super::deployment::{Deployment, Ended, command_each};
 use crate::support::capable::has_users;
 use crate::support::server::Server;
 use std::fs;
@@ -92,7 +92,7 @@ fn the_session_of_the_readme_can_be_had() {
     prints(refused, 2);
     prints(deployment.run("ls"), 3);
     held.terminate();
-    each(&deployment.servers[1..2], "ACL SETUSER default -publish");
+    command_each(&deployment.servers[1..2], "ACL SETUSER default -publish");
     deployment.servers[2].kill();
     prints(deployment.run("doctor"), 4);
 }

@@ -49,7 +49,7 @@ fn terminated(
     thread::sleep(after);
     tool.send(Signal::SIGTERM);
     let sent = boot_time_us();
-    let status = tool.0.wait().unwrap();
+    let status = tool.child.wait().unwrap();
     let events = events(&fs::read_to_string(&log).unwrap_or_default());
     let started = events
         .iter()
@@ -99,7 +99,7 @@ fn no_command_starts_after_a_signal_and_no_key_is_left() {
             assert_eq!(fault, None);
             started += usize::from(has_started);
         }
-        deployment.keeps(0);
+        deployment.wait_until_left(0);
     }
     println!("{number} signals: {started} commands had started before, none afterwards");
 }
@@ -162,9 +162,9 @@ fn a_parent_that_ignored_sigchld_changes_nothing() {
     let deployment = Deployment::of(1);
     let start = |script: &str| {
         // The last of its operands is the program, the others are options.
-        let words = format!("--ignore-signal=CHLD --default-signal=HUP,INT,QUIT {PRESENT}");
-        let mut tool = deployment.tool_at("env", &words);
-        tool.args(["run", "a", "--", "sh", "-c", script]);
+        let options = "--ignore-signal=CHLD --default-signal=HUP,INT,QUIT";
+        let mut tool = deployment.tool_at("env", options);
+        tool.args([PRESENT, "run", "a", "--", "sh", "-c", script]);
         Running::start(tool)
     };
     let ended = |mut tool: Running| -> Ended {
@@ -235,7 +235,7 @@ fn the_lock_is_held_while_the_group_lives_whichever_signal_ends_a_part_of_it() {
 #[test]
 fn an_ignored_hang_up_stays_ignored() {
     let deployment = Deployment::of(1);
-    let words = format!("{PRESENT} run a -- sleep 0.5");
+    let words = [PRESENT, "run", "a", "--", "sleep", "0.5"];
     let mut tool = deployment.tool_at("nohup", &words);
     tool.stdout(Stdio::null()).stderr(Stdio::null());
     let running = Running::start(tool);

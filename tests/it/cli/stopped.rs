@@ -2,8 +2,8 @@
 //! SIGSTOP.
 
 use super::deployment::{
-    Deployment, PRESENT, Running, boot_time_us, children_of, each, folder, has_thread, rounds,
-    send, with_signals,
+    Deployment, PRESENT, Running, boot_time_us, children_of, command_each, folder, has_thread,
+    rounds, send, with_signals,
 };
 use super::loss::{STUBBORN, last_sign};
 use crate::support::process::eventually;
@@ -88,7 +88,7 @@ fn a_signal_of_job_control_stops_the_command_too() {
             );
         }
         drop(running);
-        each(&deployment.servers, "DEL a");
+        command_each(&deployment.servers, "DEL a");
     }
 }
 
@@ -229,7 +229,7 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         // What is shown is of no interest, and has to be read.
         thread::spawn(move || while matches!(shown.read(&mut [0; 4096]), Ok(1..)) {});
         let mut type_in = |text: &str| master.write_all(text.as_bytes()).unwrap();
-        type_in(&format!("{PRESENT} run a -- sleep 99{input}\n"));
+        type_in(&format!("'{PRESENT}' run a -- sleep 99{input}\n"));
         assert!(eventually(SOON, || deployment.keys() == 3));
         let job = command_of(shell.pid());
         let command = sleep_of(job);

@@ -1,7 +1,7 @@
 //! A line of progress on a terminal, for what takes longer than a second; and none where there is
 //! no terminal.
 
-use super::deployment::{Deployment, Ended, Running, each};
+use super::deployment::{Deployment, Ended, Running, command_each};
 use nix::pty::openpty;
 use std::fs::File;
 use std::io::Read;
@@ -67,7 +67,7 @@ fn what_takes_longer_than_a_second_shows_its_progress_on_a_terminal_alone() {
 #[test]
 fn a_node_that_hangs_is_waited_for_with_a_line_of_progress() {
     let deployment = Deployment::of(3);
-    each(&deployment.servers[1..2], "SET a word");
+    command_each(&deployment.servers[1..2], "SET a word");
     deployment.servers[0].pause().unwrap();
     on_terminal(deployment.tool("ls")).reports("asking the nodes for their keys: 1 found, 1 s");
     for words in ["scan", "show a", "break b --yes", "nodes --timeout 3s"] {

@@ -4,12 +4,14 @@ use super::deployment::{Ended, PRESENT, run, tool};
 use crate::support::capable::has_tls;
 use crate::support::server::Server;
 use crate::tls::certificates::{Authority, Particulars};
+use std::ffi::OsString;
+use std::process::Command;
 
 /// Nodes that require a client certificate and a password, and the options that reach them.
 struct Secured {
     _servers: Vec<Server>,
     urls: String,
-    options: String,
+    options: Vec<OsString>,
 }
 
 fn secured(authority: &Authority, scheme: &str, option: &str) -> Secured {
@@ -18,23 +20,30 @@ fn secured(authority: &Authority, scheme: &str, option: &str) -> Secured {
         .arguments(&["--requirepass", "hunter2"]);
     let servers: Vec<Server> = (0..3).map(|_| plan.clone().start().unwrap()).collect();
     let url = |server: &Server| format!("{scheme}://:hunter2@127.0.0.1:{}", server.port());
-    let file = |name: &str| authority.path(name).display().to_string();
+    let files = [
+        ("--cacert", "ca.crt"),
+        ("--cert", "client.crt"),
+        ("--key", "client.key"),
+    ];
+    let files = files.map(|(option, name)| [option.into(), authority.path(name).into()]);
+    let others = option.split_whitespace().map(OsString::from);
     Secured {
         urls: servers.iter().map(url).collect::<Vec<_>>().join(","),
-        options: format!(
-            "--cacert {} --cert {} --key {} {option}",
-            file("ca.crt"),
-            file("client.crt"),
-            file("client.key")
-        ),
+        options: files.into_iter().flatten().chain(others).collect(),
         _servers: servers,
     }
 }
 
 impl Secured {
+    fn tool(&self, command: &str) -> Command {
+        let mut tool = tool(command);
+        tool.args(&self.options).env("QUORUMLOCK_NODES", &self.urls);
+        tool
+    }
+
     fn run(&self, command: &str, rest: &str) -> Ended {
-        let mut tool = tool(&format!("{command} {} {rest}", self.options));
-        tool.env("QUORUMLOCK_NODES", &self.urls);
+        let mut tool = self.tool(command);
+        tool.args(rest.split_whitespace());
         run(tool).hides("hunter2")
     }
 }
@@ -69,9 +78,11 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
             ("show held", "by a majority", 0),
             ("break held --yes", "", 70),
         ] {
-            let inner = format!("{PRESENT} {command} {}", nodes.options);
-            let held = format!("--keep-nodes --ttl 2s held -- {inner}");
-            nodes.run("run", &held).exits(code).prints(expected);
+            let mut held = nodes.tool("run");
+            held.args(["--keep-nodes", "--ttl", "2s", "held", "--", PRESENT])
+                .args(command.split(' '))
+                .args(&nodes.options);
+            run(held).hides("hunter2").exits(code).prints(expected);
         }
     }
 }
@@ -85,12 +96,13 @@ fn doctor_names_each_fault_of_tls() {
     let plain = Particulars::default();
     authority.issue("good", plain).issue("node", plain);
     let sound: Vec<Server> = (0..2).map(|_| authority.server("good")).collect();
-    let roots = authority.path("ca.crt").display().to_string();
+    let roots = authority.path("ca.crt");
     let finds = |third: &str, code: i32, texts: &[&str]| {
         let urls = format!("{},{},{third}", sound[0].url(), sound[1].url());
         // The third node is another one each time, and joins the others.
-        let doctor = format!("doctor --restart-policy off --cacert {roots} --nodes {urls}");
-        let ended = run(tool(&doctor)).exits(code).hides("hunter2");
+        let mut doctor = tool("doctor --restart-policy off --cacert");
+        doctor.arg(&roots).args(["--nodes", &urls]);
+        let ended = run(doctor).exits(code).hides("hunter2");
         texts.iter().fold(ended, |ended, text| ended.prints(text));
     };
     for (particulars, text) in [
@@ -137,10 +149,14 @@ fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
     let names = Particulars::named("DNS:redis.internal");
     let server = authority.issue("node", names).server("node");
     let url = server.url();
-    let roots = authority.path("ca.crt").display().to_string();
+    let roots = authority.path("ca.crt");
     let doctor = |options: &str| {
-        let words = format!("doctor --cacert {roots} --nodes {url} {options}");
-        run(tool(&words))
+        let mut doctor = tool("doctor --cacert");
+        doctor
+            .arg(&roots)
+            .args(["--nodes", &url])
+            .args(options.split_whitespace());
+        run(doctor)
     };
     doctor("").exits(2);
     doctor("--sni redis.internal").exits(0);

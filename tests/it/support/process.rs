@@ -89,8 +89,9 @@ pub(crate) fn alone(body: impl FnOnce()) {
 /// [`alone`], in an environment with these variables.
 #[allow(clippy::print_stdout)]
 pub(crate) fn alone_with<B: FnOnce()>(variables: &[(&str, &Path)], body: B) {
-    // `it::leaks::no_thread_stays::{{closure}}`
-    let path = type_name::<B>().replace("::{{closure}}", "");
+    // `it::leaks::no_thread_stays::{{closure}}`, whatever is behind the name of the test.
+    let path = type_name::<B>();
+    let path = path.split_once("::{{").map_or(path, |(path, _)| path);
     let test = path.split_once("::").map_or("", |(_, test)| test);
     if std::env::var_os(ALONE_VARIABLE).is_some_and(|name| name == test) {
         return body();

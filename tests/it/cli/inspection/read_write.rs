@@ -26,7 +26,7 @@ fn readers_and_writers_are_listed_and_broken() {
             "{kind}: {}",
             deployment.run("ls").all()
         );
-        deployment.run("scan").exits(0).prints_nothing();
+        deployment.run("scan").exits(0).writes_nothing();
     };
     let readers: Vec<_> = clients
         .iter()

@@ -1,6 +1,6 @@
 //! `scan`: which keys it finds, and which belong to others.
 
-use super::super::deployment::{Deployment, each};
+use super::super::deployment::{Deployment, command_each};
 use super::{OURS, set};
 use crate::clients::ask;
 use crate::embedded_vs_real::foreign::fenced_values;
@@ -10,7 +10,7 @@ use crate::support::server::Answer;
 #[test]
 fn scan_finds_each_kind_of_key_that_should_not_be() {
     let deployment = Deployment::of(3);
-    deployment.run("scan").exits(0).prints_nothing();
+    deployment.run("scan").exits(0).writes_nothing();
     let faults: [(&[&str], &str); 5] = [
         (&["SET", "x", OURS], "no-expiry"),
         (&["SET", "x", OURS, "PX", "90000"], "too-long"),
@@ -22,8 +22,8 @@ fn scan_finds_each_kind_of_key_that_should_not_be() {
         ),
     ];
     for (words, kind) in faults {
-        each(&deployment.servers[1..2], "FLUSHALL");
-        each(&deployment.servers[1..2], words);
+        command_each(&deployment.servers[1..2], "FLUSHALL");
+        command_each(&deployment.servers[1..2], words);
         let found = deployment.run("scan").exits(1).out;
         assert_eq!(found.split(": ").nth(1), Some(kind), "{words:?}");
     }
@@ -68,7 +68,7 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
     assert_eq!(listed("ls b*"), [""; 0]);
     deployment
         .run("scan --prefix jobs/ --max-ttl 1d --ignore too-long")
-        .prints_nothing();
+        .writes_nothing();
     set(&deployment, &[0], keys[1], "7 0 ", "50000");
     deployment
         .run("scan --prefix jobs/ --ignore too-long --json")
@@ -109,6 +109,6 @@ fn scan_calls_foreign_what_the_scripts_call_so() {
             let is_foreign = scanned.contains(&format!(": foreign: \"{mark}{index}.\", "));
             assert_eq!(is_foreign, !is_read, "{mark} {value:?}");
         }
-        each(&deployment.servers, "FLUSHALL");
+        command_each(&deployment.servers, "FLUSHALL");
     }
 }
