@@ -58,7 +58,8 @@
 //! to the system goes into the library's `os/`, and its substitute here into `os/`, with the names
 //! that the layers above use and no more. New arguments of `Engine`, `Client` and `Settings` are
 //! filled in by [`clients`]. [`judge`] is given new commands in `executed`. Unit tests of the files
-//! that are included run here as well, without a simulation, but those that need sockets.
+//! that are included run here as well, without a simulation, but for the files of unit tests that
+//! need sockets or threads of the system.
 
 #![allow(missing_docs, unreachable_pub, dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]

@@ -19,12 +19,13 @@ mod restarts;
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
     pub(crate) file: &'static str,
-    edit: Edit,
-    more: &'static [Edit],
+    edits: [Option<Edit>; MOST_EDITS],
 }
 
 /// What is replaced, by what.
 type Edit = (&'static str, &'static str);
+
+const MOST_EDITS: usize = 4;
 
 /// A fault: in this file, the one text is replaced by the other.
 const fn mutant(
@@ -33,22 +34,24 @@ const fn mutant(
     old: &'static str,
     new: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        edit: (old, new),
-        more: &[],
-    }
+    let mut edits = [None; MOST_EDITS];
+    edits[0] = Some((old, new));
+    Mutant { name, file, edits }
 }
 
 impl Mutant {
-    /// The same, with more that is replaced.
-    const fn and(self, more: &'static [Edit]) -> Mutant {
-        Mutant { more, ..self }
+    /// The same, and one more text is replaced.
+    const fn and(mut self, old: &'static str, new: &'static str) -> Mutant {
+        let mut number = 1;
+        while self.edits[number].is_some() {
+            number += 1;
+        }
+        self.edits[number] = Some((old, new));
+        self
     }
 
     pub(crate) fn edits(&self) -> impl Iterator<Item = &Edit> {
-        std::iter::once(&self.edit).chain(self.more)
+        self.edits.iter().flatten()
     }
 }
 
@@ -83,7 +86,10 @@ const MUTANTS: &[Mutant] = &[
         "self.call.undo(record, reached, departure);",
         "let _ = (record, reached, departure);",
     )
-    .and(&[("        let asked = engine.acquire(request,", "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), self.call.ttl.duration());\n        let asked = engine.acquire(request,")]),
+    .and(
+        "        let asked = engine.acquire(request,",
+        "        engine.undo(self.call.key(), engine.adopt(request.token.clone(), kind), self.call.ttl.duration());\n        let asked = engine.acquire(request,",
+    ),
     mutant(
         "undo only where it was granted",
         "algorithm/acquire/mod.rs",
@@ -132,7 +138,18 @@ const MUTANTS: &[Mutant] = &[
         "(round.generation == ticket.generation).then_some(round)\n    }\n\n    /// More",
         "(round.references > 0).then_some(round)\n    }\n\n    /// More",
     )
-    .and(&[("(round.generation == ticket.generation).then_some(round)\n}", "(round.references > 0).then_some(round)\n}"), ("round.references += nodes.len() as u32;", "round.references += 0;"), ("round.references -= 1;", "if round.generation != ticket.generation {\n            return;\n        }\n        round.references -= 1;")]),
+    .and(
+        "(round.generation == ticket.generation).then_some(round)\n}",
+        "(round.references > 0).then_some(round)\n}",
+    )
+    .and(
+        "round.references += nodes.len() as u32;",
+        "round.references += 0;",
+    )
+    .and(
+        "round.references -= 1;",
+        "if round.generation != ticket.generation {\n            return;\n        }\n        round.references -= 1;",
+    ),
     mutant(
         "late reply shifted by one",
         "protocol/session/mod.rs",
@@ -205,7 +222,14 @@ const MUTANTS: &[Mutant] = &[
         "self.leases\n            .get_mut(&id)\n            .filter(|present| present.validity.is_valid(now))",
         "let _ = now;\n        self.leases.get_mut(&id)",
     )
-    .and(&[("&& end <= now\n        {\n            ended.push", "&& end.after(Duration::from_secs(1)) <= now\n        {\n            ended.push"), ("if lease.validity.is_valid(now) && lease.config.until", "if lease.config.until")]),
+    .and(
+        "&& end <= now\n        {\n            ended.push",
+        "&& end.after(Duration::from_secs(1)) <= now\n        {\n            ended.push",
+    )
+    .and(
+        "if lease.validity.is_valid(now) && lease.config.until",
+        "if lease.config.until",
+    ),
     mutant(
         "repair after expiry",
         "api/held_lock/mod.rs",
@@ -236,21 +260,30 @@ const MUTANTS: &[Mutant] = &[
         "    renewals: Renewals,\n",
         "    renewals: Renewals,\n    granted: HashMap<LeaseId, NodeSet>,\n",
     )
-    .and(&[("        if count.is_extended() {\n", "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n")]),
+    .and(
+        "        if count.is_extended() {\n",
+        "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n",
+    ),
     mutant(
         "watchdog after unlock",
         "engine/watchdog_thread/mod.rs",
         "        lock(&self.shared.schedule).remove(watched.id);\n        let mut held",
         "        let mut held",
     )
-    .and(&[("let mut held = lock(&watched.held);\n        held.is_over = true;\n        Unregistered", "let held = lock(&watched.held);\n        Unregistered")]),
+    .and(
+        "let mut held = lock(&watched.held);\n        held.is_over = true;\n        Unregistered",
+        "let held = lock(&watched.held);\n        Unregistered",
+    ),
     mutant(
         "repair after the release",
         "engine/watchdog_thread/mod.rs",
         "        if held.is_over {\n            return NodeSet::EMPTY;\n        }\n",
         "",
     )
-    .and(&[("            counted?;\n", "            let _ = counted;\n")]),
+    .and(
+        "            counted?;\n",
+        "            let _ = counted;\n",
+    ),
     mutant(
         "a clock that stands still in sleep",
         "os/clock.rs",
@@ -311,7 +344,10 @@ const MUTANTS: &[Mutant] = &[
         "/// The network of one client.\npub(crate) struct Engine {",
         "struct ByLeaseClock(Arc<dyn Clock>);\n\nimpl Clock for ByLeaseClock {\n    fn now(&self) -> Timestamp {\n        Timestamp::from_nanos(self.0.lease_now().as_nanos())\n    }\n\n    fn lease_now(&self) -> LeaseTime {\n        self.0.lease_now()\n    }\n}\n\n/// The network of one client.\npub(crate) struct Engine {",
     )
-    .and(&[("        let waker = Arc::new(Waker::new()?);\n", "        let clock: Arc<dyn Clock> = Arc::new(ByLeaseClock(clock));\n        let waker = Arc::new(Waker::new()?);\n")]),
+    .and(
+        "        let waker = Arc::new(Waker::new()?);\n",
+        "        let clock: Arc<dyn Clock> = Arc::new(ByLeaseClock(clock));\n        let waker = Arc::new(Waker::new()?);\n",
+    ),
     mutant(
         "what is left unsent is not polled for",
         "engine/socket_state.rs",

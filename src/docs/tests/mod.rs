@@ -28,7 +28,7 @@ use std::time::Duration;
 type Remedied = (Fault, &'static str);
 
 impl Fault {
-    fn remedy(self, remedy: &'static str) -> Remedied {
+    fn with_remedy(self, remedy: &'static str) -> Remedied {
         (self, remedy)
     }
 }
@@ -40,47 +40,50 @@ fn node_faults() -> Vec<Remedied> {
     let denied = |detail| fault(Reply, Cause::NoPermission).with(detail);
     let server = |error| {
         fault(Reply, Cause::Server(error))
-            .remedy("Check the server; the word is that of its error reply")
+            .with_remedy("Check the server; the word is that of its error reply")
     };
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
     let tls = |error| fault(Handshake, Cause::Tls(error));
     let protocol = |error| {
-        Fault::protocol(Reply, error).remedy("Check which program answers there: it violates RESP2")
+        Fault::protocol(Reply, error)
+            .with_remedy("Check which program answers there: it violates RESP2")
     };
     let credentials = |error| fault(Handshake, Cause::Credentials(error));
     vec![
-        timed_out(Resolve).remedy("Check the DNS"),
-        timed_out(Connect).remedy(
+        timed_out(Resolve).with_remedy("Check the DNS"),
+        timed_out(Connect).with_remedy(
             "Check the node, the network and firewalls; raise `node_timeout` for a \
              far node",
         ),
         timed_out(Handshake)
-            .remedy("What listens there does not answer: a hung server, or no Redis server"),
-        timed_out(Reply)
-            .remedy("Check the node, or raise `node_timeout`. The command may still run later"),
+            .with_remedy("What listens there does not answer: a hung server, or no Redis server"),
+        timed_out(Reply).with_remedy(
+            "Check the node, or raise `node_timeout`. The command may still run later",
+        ),
         fault(Reply, Cause::TimedOut)
             .with(Detail::Limit(Duration::from_millis(40), None))
-            .remedy(
+            .with_remedy(
                 "The attempt had less time, by a short ttl or the limit of the call. With \
                  30 s, the node hangs",
             ),
-        fault(Connect, Cause::TimedOut).remedy("Check the node and the network"),
-        fault(Resolve, Cause::UnknownHost).remedy("Correct the host name in the URL, or the DNS"),
-        fault(Connect, Cause::Refused).remedy("Start the server, or correct the address"),
-        fault(Connect, Cause::Unreachable).remedy("Check the network"),
+        fault(Connect, Cause::TimedOut).with_remedy("Check the node and the network"),
+        fault(Resolve, Cause::UnknownHost)
+            .with_remedy("Correct the host name in the URL, or the DNS"),
+        fault(Connect, Cause::Refused).with_remedy("Start the server, or correct the address"),
+        fault(Connect, Cause::Unreachable).with_remedy("Check the network"),
         fault(Connect, Cause::Closed)
-            .remedy("Check the server's log, and the devices on the way to it"),
+            .with_remedy("Check the server's log, and the devices on the way to it"),
         fault(Handshake, Cause::Closed)
-            .remedy("Name a port without TLS, and a server instead of a proxy"),
-        fault(Reply, Cause::Closed).remedy(
+            .with_remedy("Name a port without TLS, and a server instead of a proxy"),
+        fault(Reply, Cause::Closed).with_remedy(
             "The server ended, or a device on the way closed the connection; the next \
              attempt connects again",
         ),
         fault(Connect, Cause::System(24))
-            .remedy("By the error number; here, raise the limit of open files (`ulimit -n`)"),
+            .with_remedy("By the error number; here, raise the limit of open files (`ulimit -n`)"),
         Fault::protocol(Handshake, ProtocolError::UnknownType)
-            .remedy("Name a Redis or Valkey server, and a port without TLS"),
+            .with_remedy("Name a Redis or Valkey server, and a port without TLS"),
         protocol(ProtocolError::ArrayTooLong),
         protocol(ProtocolError::BadNumber),
         protocol(ProtocolError::BulkTooLong),
@@ -92,147 +95,157 @@ fn node_faults() -> Vec<Remedied> {
         protocol(ProtocolError::UnknownType),
         protocol(ProtocolError::Unrequested),
         tls(TlsError::UnknownIssuer)
-            .remedy("Name the root that has issued it by `Tls::roots_file`: [page about TLS]"),
+            .with_remedy("Name the root that has issued it by `Tls::roots_file`: [page about TLS]"),
         tls(TlsError::WrongName)
-            .remedy("Issue one with a SAN for the URL's host, or add `?server_name=`"),
-        tls(TlsError::CertificateExpired).remedy("Issue a new one, and let the server read it"),
+            .with_remedy("Issue one with a SAN for the URL's host, or add `?server_name=`"),
+        tls(TlsError::CertificateExpired)
+            .with_remedy("Issue a new one, and let the server read it"),
         tls(TlsError::CertificateNotYetValid)
-            .remedy("Check the clocks of this machine and of the one that issued it"),
-        tls(TlsError::CertificateVersion1).remedy("Issue one with `-extfile`: [page about TLS]"),
+            .with_remedy("Check the clocks of this machine and of the one that issued it"),
+        tls(TlsError::CertificateVersion1)
+            .with_remedy("Issue one with `-extfile`: [page about TLS]"),
         tls(TlsError::BadCertificate)
-            .remedy("Check it by `openssl verify` and `openssl x509 -text`"),
+            .with_remedy("Check it by `openssl verify` and `openssl x509 -text`"),
         fault(Handshake, Cause::NotTls)
-            .remedy("Name the port of TLS (`tls-port`), or write `redis://`"),
+            .with_remedy("Name the port of TLS (`tls-port`), or write `redis://`"),
         tls(TlsError::ClientCertificateRequired)
-            .remedy("Give one by `Tls::identity_file`, or set `tls-auth-clients no`"),
-        tls(TlsError::Alert(48)).remedy(
+            .with_remedy("Give one by `Tls::identity_file`, or set `tls-auth-clients no`"),
+        tls(TlsError::Alert(48)).with_remedy(
             "Let the server trust the issuer of the client certificate: \
              `tls-ca-cert-file`",
         ),
-        tls(TlsError::Alert(45)).remedy("Issue a new client certificate"),
-        tls(TlsError::Alert(40))
-            .remedy("Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`"),
+        tls(TlsError::Alert(45)).with_remedy("Issue a new client certificate"),
+        tls(TlsError::Alert(40)).with_remedy(
+            "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`",
+        ),
         tls(TlsError::Alert(20))
-            .remedy("Look the number up in RFC 8446, section 6, and check the server's log"),
-        tls(TlsError::Incompatible).remedy(
+            .with_remedy("Look the number up in RFC 8446, section 6, and check the server's log"),
+        tls(TlsError::Incompatible).with_remedy(
             "Allow TLS 1.2 or 1.3 on the server, and a certificate of RSA, ECDSA or \
              Ed25519",
         ),
-        tls(TlsError::Required).remedy("Write `rediss://` in the URL, or name a port without TLS"),
+        tls(TlsError::Required)
+            .with_remedy("Write `rediss://` in the URL, or name a port without TLS"),
         tls(TlsError::Misbehaved)
-            .remedy("Check which program answers there, and devices on the way to it"),
+            .with_remedy("Check which program answers there, and devices on the way to it"),
         auth(Detail::PasswordMissing)
-            .remedy("Put the password into the URL: `redis://:password@host`"),
-        auth(Detail::PasswordWrong).remedy("Correct user and password in the URL"),
+            .with_remedy("Put the password into the URL: `redis://:password@host`"),
+        auth(Detail::PasswordWrong).with_remedy("Correct user and password in the URL"),
         auth(Detail::PasswordUnset)
-            .remedy("Take the password out of the URL, or set it on the server"),
-        auth(Detail::UsersUnknown).remedy("Take the user out of the URL"),
-        auth(Detail::None).remedy("Correct user and password in the URL"),
+            .with_remedy("Take the password out of the URL, or set it on the server"),
+        auth(Detail::UsersUnknown).with_remedy("Take the user out of the URL"),
+        auth(Detail::None).with_remedy("Correct user and password in the URL"),
         denied(Detail::Command("SET"))
-            .remedy("Allow the command in the user's ACL: [operations page], access control"),
+            .with_remedy("Allow the command in the user's ACL: [operations page], access control"),
         denied(Detail::Command("EVAL with GET and DEL"))
-            .remedy("Allow what a release needs in the user's ACL"),
+            .with_remedy("Allow what a release needs in the user's ACL"),
         denied(Detail::Command("EVAL with GET and PEXPIRE"))
-            .remedy("Allow what an extension needs in the user's ACL"),
-        denied(Detail::Command("GET")).remedy("Allow it, for `holder`"),
-        denied(Detail::Command("PTTL")).remedy("Allow it, for `holder`"),
-        denied(Detail::Command("TIME")).remedy("Allow it, for `holder` of a fenced lock"),
-        denied(Detail::Key("SET")).remedy("Allow the key pattern in the user's ACL"),
+            .with_remedy("Allow what an extension needs in the user's ACL"),
+        denied(Detail::Command("GET")).with_remedy("Allow it, for `holder`"),
+        denied(Detail::Command("PTTL")).with_remedy("Allow it, for `holder`"),
+        denied(Detail::Command("TIME")).with_remedy("Allow it, for `holder` of a fenced lock"),
+        denied(Detail::Key("SET")).with_remedy("Allow the key pattern in the user's ACL"),
         denied(Detail::Key("EVAL with GET, SET and TIME"))
-            .remedy("Allow `~quorumlock-*:…` in the user's ACL"),
+            .with_remedy("Allow `~quorumlock-*:…` in the user's ACL"),
         denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME"))
-            .remedy("Allow `~quorumlock-*:…` in the user's ACL"),
+            .with_remedy("Allow `~quorumlock-*:…` in the user's ACL"),
         denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME"))
-            .remedy("Allow `~quorumlock-*:…` in the user's ACL"),
+            .with_remedy("Allow `~quorumlock-*:…` in the user's ACL"),
         fault(Handshake, Cause::NoPermission)
             .with(Detail::Command("SELECT"))
-            .remedy("Allow it, or use database 0"),
+            .with_remedy("Allow it, or use database 0"),
         denied(Detail::Command("PUBLISH"))
-            .remedy("Allow it, or switch `release_notifications` off"),
+            .with_remedy("Allow it, or switch `release_notifications` off"),
         denied(Detail::Command("SUBSCRIBE"))
-            .remedy("Allow it, or switch `release_notifications` off"),
-        denied(Detail::None).remedy("Check the user's ACL"),
+            .with_remedy("Allow it, or switch `release_notifications` off"),
+        denied(Detail::None).with_remedy("Check the user's ACL"),
         fault(Reply, Cause::Server(ServerError::Err))
             .with(Detail::Command("SET"))
-            .remedy("Give the command its name back (`rename-command`), or name a newer server"),
+            .with_remedy(
+                "Give the command its name back (`rename-command`), or name a newer server",
+            ),
         fault(Reply, Cause::NoScripts)
-            .remedy("Let the user run `EVAL`, or name a node that has scripts"),
-        fault(Reply, Cause::UnexpectedValue).remedy(
+            .with_remedy("Let the user run `EVAL`, or name a node that has scripts"),
+        fault(Reply, Cause::UnexpectedValue).with_remedy(
             "Find out which program wrote the key of a fenced or read-write lock, and \
              delete it",
         ),
-        fault(Reply, Cause::NoExpiry).remedy(
+        fault(Reply, Cause::NoExpiry).with_remedy(
             "Delete the key, unless a program holds the lock: [operations page], \
              other clients",
         ),
-        fault(Reply, Cause::FenceAhead).remedy(
+        fault(Reply, Cause::FenceAhead).with_remedy(
             "On one node: set its clock right, and wait for the key's retention; \
              delete the key there only where no writer uses its fence. On all nodes: \
              set the clock of this machine right",
         ),
         fault(Handshake, Cause::Database)
-            .remedy("Correct the number in the URL, or raise `databases` on the server"),
+            .with_remedy("Correct the number in the URL, or raise `databases` on the server"),
         fault(Handshake, Cause::NotMaster)
-            .remedy("Name a master: this is a replica, or became one"),
+            .with_remedy("Name a master: this is a replica, or became one"),
         fault(Reply, Cause::NotMaster)
             .with(Detail::Master(([10, 0, 0, 7], 6379).into()))
-            .remedy("Wait: connections lead to that server from now on, if it has the same keys"),
-        fault(Reply, Cause::ReadOnly).remedy("Name a master: this is a replica, or became one"),
+            .with_remedy(
+                "Wait: connections lead to that server from now on, if it has the same keys",
+            ),
+        fault(Reply, Cause::ReadOnly)
+            .with_remedy("Name a master: this is a replica, or became one"),
         fault(Handshake, Cause::ClusterMode)
             .with(Detail::Shards(3, 16_384))
-            .remedy("Name clusters of one shard each, or masters without cluster mode"),
+            .with_remedy("Name clusters of one shard each, or masters without cluster mode"),
         fault(Handshake, Cause::ClusterMode)
             .with(Detail::Shards(1, 5461))
-            .remedy("Assign all slots (`CLUSTER ADDSLOTSRANGE 0 16383`)"),
+            .with_remedy("Assign all slots (`CLUSTER ADDSLOTSRANGE 0 16383`)"),
         denied(Detail::Command("CLUSTER INFO"))
-            .remedy("Allow it (`+cluster|info`): it shows whether the cluster is one shard"),
+            .with_remedy("Allow it (`+cluster|info`): it shows whether the cluster is one shard"),
         fault(Handshake, Cause::Duplicate(0))
-            .remedy("Two URLs lead to one server: name another server"),
+            .with_remedy("Two URLs lead to one server: name another server"),
         fault(Reply, Cause::Quarantined)
             .with(Detail::Left(Duration::from_millis(58_300)))
-            .remedy(
+            .with_remedy(
                 "Wait for at most `max_ttl`, or declare the node durable if it is: \
                  [operations page], durable nodes",
             ),
-        fault(Reply, Cause::Loading).remedy("Wait until the node has loaded its data"),
-        fault(Reply, Cause::OutOfMemory).remedy("Raise `maxmemory` or free memory"),
+        fault(Reply, Cause::Loading).with_remedy("Wait until the node has loaded its data"),
+        fault(Reply, Cause::OutOfMemory).with_remedy("Raise `maxmemory` or free memory"),
         fault(Handshake, Cause::TooManyClients)
-            .remedy("Raise `maxclients`, or find the program that leaves connections open"),
-        fault(Reply, Cause::Backlog).remedy(
+            .with_remedy("Raise `maxclients`, or find the program that leaves connections open"),
+        fault(Reply, Cause::Backlog).with_remedy(
             "The node has not answered many requests, and gets no more until it does: \
              check its load",
         ),
         fault(Reply, Cause::Server(ServerError::Busy))
-            .remedy("Wait for the script, or `SCRIPT KILL` it"),
+            .with_remedy("Wait for the script, or `SCRIPT KILL` it"),
         fault(Reply, Cause::Server(ServerError::ClusterDown))
-            .remedy("Wait for the fail-over of the shard, or assign all slots"),
+            .with_remedy("Wait for the fail-over of the shard, or assign all slots"),
         fault(Handshake, Cause::Server(ServerError::Denied))
-            .remedy("Set a password and `protected-mode no`, or bind to the right address"),
-        fault(Reply, Cause::Server(ServerError::MasterDown)).remedy("Name a master"),
+            .with_remedy("Set a password and `protected-mode no`, or bind to the right address"),
+        fault(Reply, Cause::Server(ServerError::MasterDown)).with_remedy("Name a master"),
         fault(Reply, Cause::Server(ServerError::Misconf))
-            .remedy("Check the server's disk: it cannot save"),
+            .with_remedy("Check the server's disk: it cannot save"),
         fault(Reply, Cause::Server(ServerError::NoReplicas))
-            .remedy("Check its replicas, or lower `min-replicas-to-write`"),
+            .with_remedy("Check its replicas, or lower `min-replicas-to-write`"),
         credentials(CredentialsError::Failed)
-            .remedy("The provider of the program failed: see its own log"),
-        credentials(CredentialsError::BadCertificate).remedy(
+            .with_remedy("The provider of the program failed: see its own log"),
+        credentials(CredentialsError::BadCertificate).with_remedy(
             "Write certificate, key and roots that belong together, in PEM; until \
              then, those before are used",
         ),
-        credentials(CredentialsError::Panicked).remedy("Correct the provider"),
-        credentials(CredentialsError::TimedOut).remedy(
+        credentials(CredentialsError::Panicked).with_remedy("Correct the provider"),
+        credentials(CredentialsError::TimedOut).with_remedy(
             "The provider takes longer than a connection may: have it keep what it \
              has fetched",
         ),
         credentials(CredentialsError::Empty)
-            .remedy("Write a password into the file, or return one"),
+            .with_remedy("Write a password into the file, or return one"),
         credentials(CredentialsError::TooLong)
-            .remedy("Name the file that contains the password, or return no more than that"),
+            .with_remedy("Name the file that contains the password, or return no more than that"),
         credentials(CredentialsError::Unreadable(
             std::io::ErrorKind::PermissionDenied,
         ))
-        .remedy("Let the user of the program read the password file"),
-        credentials(CredentialsError::NotUtf8).remedy("Name the file that contains the password"),
+        .with_remedy("Let the user of the program read the password file"),
+        credentials(CredentialsError::NotUtf8)
+            .with_remedy("Name the file that contains the password"),
         server(ServerError::Err),
         server(ServerError::Unrecognised),
     ]

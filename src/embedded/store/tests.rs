@@ -61,10 +61,10 @@ fn spelled(reply: &str) -> &str {
 #[track_caller]
 fn converse(store: &mut Store, conversation: &str) {
     let mut session = ClientState::default();
-    for (request, reply) in rows(conversation) {
+    for (number, (request, reply)) in (1..).zip(rows(conversation)) {
         let reply = spelled(reply).replace("\\r\\n", "\r\n");
         let real = ask_at(store, &mut session, request, NOW);
-        assert_eq!(real, format!("{reply}\r\n"), "{request}");
+        assert_eq!(real, format!("{reply}\r\n"), "row {number}: {request}");
     }
 }
 

@@ -64,7 +64,7 @@ fn meaning(verb: Verb, kind: Kind, bytes: Reply<'_>) -> Result<Answer, ProtocolE
     reply::meaning(Form::Text, Asked::of(&operation(verb, kind)), bytes)
 }
 
-/// What a take is replied that waits with this ticket.
+/// What this text means as the reply to a take that waits with a ticket.
 fn taken(kind: Kind, text: &[u8]) -> Result<Answer, ProtocolError> {
     let verb = took(take(TicketRequest::Fixed(6)));
     meaning(verb, kind, Reply::Bulk(Some(text)))

@@ -93,10 +93,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         " > RECHECK_AFTER && !self.are_behind_votes;",
         " > RECHECK_AFTER;",
     )
-    .and(&[(
+    .and(
         "if self.are_behind_votes\n            && (peer",
         "if false && (peer",
-    )]),
+    ),
     mutant(
         "a note is written whatever the node has",
         "embedded/scripts/node_note.rs",

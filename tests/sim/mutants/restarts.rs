@@ -27,16 +27,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         "self\n            .connection\n            .quarantine\n            .meet(&process, self.clock.now())",
         "self.connection.quarantine.meet(&process, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
     )
-    .and(&[("if quarantine.end(self.clock.now())", "if quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))")]),
+    .and(
+        "if quarantine.end(self.clock.now())",
+        "if quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
+    ),
     mutant(
         "the first flight of a restarted node counts",
         "engine/nodes/dispatch.rs",
         "                self.connections.filter(node).on_handshake();\n",
         "",
     )
-    .and(&[("        let mut is_answered = false;\n        while self.connections", "        let (mut is_answered, mut is_new) = (false, false);\n        while self.connections"), ("Ok(Some(event)) => is_answered", "Ok(Some(SessionEvent::Accepted)) => is_new = true,\n                Ok(Some(event)) => is_answered"), ("        Ok(is_answered)\n", "        if is_new {\n            self.connections.filter(node).on_handshake();\n\
+    .and(
+        "        let mut is_answered = false;\n        while self.connections",
+        "        let (mut is_answered, mut is_new) = (false, false);\n        while self.connections",
+    )
+    .and(
+        "Ok(Some(event)) => is_answered",
+        "Ok(Some(SessionEvent::Accepted)) => is_new = true,\n                Ok(Some(event)) => is_answered",
+    )
+    .and(
+        "        Ok(is_answered)\n",
+        "        if is_new {\n            self.connections.filter(node).on_handshake();\n\
                  \x20           self.connections.reject_duplicate(node, now);\n        }\n\
-                 \x20       Ok(is_answered)\n")]),
+                 \x20       Ok(is_answered)\n",
+    ),
     mutant(
         "no release in quarantine",
         "engine/nodes/requests.rs",

@@ -63,13 +63,13 @@ impl Scene {
     /// Each reply is in brackets, and the messages behind it.
     #[track_caller]
     fn converse(&mut self, conversation: &str) {
-        for (request, row) in rows(conversation) {
+        for (number, (request, row)) in (1..).zip(rows(conversation)) {
             let (reply, messages) = row.strip_prefix('[').unwrap().split_once(']').unwrap();
             let (real, received) = self.ask(request);
             assert_eq!(
                 (&*real, received.join(", ").as_str()),
                 (spelled(reply), messages.trim_start()),
-                "{request}"
+                "row {number}: {request}"
             );
         }
     }

@@ -10,6 +10,25 @@ const ENTRY: Entry = Entry {
     number: 7,
 };
 
+const REQUEST: TakeRequest = TakeRequest {
+    entry: Some(ENTRY),
+    ticket: TicketRequest::Fixed(5),
+    ..TakeRequest::WITHOUT_ENTRY
+};
+/// The call takes the lock if it can.
+const TAKE: Verb = Verb::Take {
+    ttl_millis: 1000,
+    request: REQUEST,
+};
+/// The call only stores its entry.
+const STORE: Verb = Verb::Take {
+    ttl_millis: 1000,
+    request: TakeRequest {
+        stores_only: true,
+        ..REQUEST
+    },
+};
+
 #[test]
 fn releases_and_leaves_report_who_was_told() {
     let mut session = member(INFO);
@@ -45,24 +64,10 @@ fn releases_and_leaves_report_who_was_told() {
     assert_eq!(session.take_wakes(), Wakes::default());
 }
 
-fn take(stores_only: bool) -> Verb {
-    let ticket = TicketRequest::Fixed(5);
-    let request = TakeRequest {
-        entry: Some(ENTRY),
-        ticket,
-        stores_only,
-        ..TakeRequest::WITHOUT_ENTRY
-    };
-    Verb::Take {
-        ttl_millis: 1000,
-        request,
-    }
-}
-
 /// A take of a plain lock is sent in these ways, one after the other, and ends with this event.
 #[track_caller]
-fn takes(session: &mut Session, stores_only: bool, replies: &[&str], ways: &str, last: Event) {
-    queue(session, ticket(1), take(stores_only), "k", &token(1));
+fn takes(session: &mut Session, take: Verb, replies: &[&str], ways: &str, last: Event) {
+    queue(session, ticket(1), take, "k", &token(1));
     let mut seen = Vec::new();
     let mut reported = Vec::new();
     for reply in replies {
@@ -71,7 +76,7 @@ fn takes(session: &mut Session, stores_only: bool, replies: &[&str], ways: &str,
         seen.extend(words.find(|word| command.contains(&format!("\r\n{word}\r\n"))));
         reported = events(session, reply);
         if let [Event::Answered(again, Answer::WrongForm)] = reported[..] {
-            ask_again(session, again, take(stores_only));
+            ask_again(session, again, take);
         }
     }
     assert_eq!(seen.join(" "), ways);
@@ -93,25 +98,25 @@ fn a_call_that_is_queued_learns_where() {
     };
     let waits = "$12\r\nn 5 0 0 - - \r\n";
     let queued = Event::Answered(ticket(1), Answer::Queued(Box::new(reply)));
-    takes(&mut session, true, &[waits], "EVAL", queued.clone());
+    takes(&mut session, STORE, &[waits], "EVAL", queued.clone());
     // It was run.
-    takes(&mut session, false, &[waits], "EVALSHA", queued);
-    takes(&mut session, false, &[":1\r\n"], "EVALSHA", granted(1));
+    takes(&mut session, TAKE, &[waits], "EVALSHA", queued);
+    takes(&mut session, TAKE, &[":1\r\n"], "EVALSHA", granted(1));
     // What other programs have stored does not end the connection.
     let unexpected = Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
     let damage = "$12\r\nn x 0 0 - - \r\n";
     takes(
         &mut session,
-        false,
+        TAKE,
         &[damage],
         "EVALSHA",
         voted(1, unexpected),
     );
-    takes(&mut session, false, &[":1\r\n"], "EVALSHA", granted(1));
+    takes(&mut session, TAKE, &[":1\r\n"], "EVALSHA", granted(1));
     let replica = Fault::new(Phase::Handshake, Cause::NotMaster);
     session.reject(replica);
     let rejected = voted(1, Vote::Fault(replica));
-    takes(&mut session, false, &[waits], "EVALSHA", rejected);
+    takes(&mut session, TAKE, &[waits], "EVALSHA", rejected);
 }
 
 #[test]
@@ -119,14 +124,20 @@ fn a_take_goes_by_hash_then_by_text_then_by_set_which_is_remembered() {
     let no_script = "-NOSCRIPT No matching script.\r\n";
     let no_eval = "-NOPERM this user has no permissions to run the 'eval' command\r\n";
     let mut session = member(INFO);
-    takes(&mut session, false, &[":1\r\n"], "EVAL", granted(1));
+    takes(&mut session, TAKE, &[":1\r\n"], "EVAL", granted(1));
     let forgotten = [no_script, ":1\r\n"];
-    takes(&mut session, false, &forgotten, "EVALSHA EVAL", granted(1));
+    takes(&mut session, TAKE, &forgotten, "EVALSHA EVAL", granted(1));
     let denied = [no_script, no_eval, "+OK\r\n"];
-    takes(&mut session, false, &denied, "EVALSHA EVAL SET", granted(1));
+    takes(&mut session, TAKE, &denied, "EVALSHA EVAL SET", granted(1));
     let refused = voted(1, Vote::Refused);
-    takes(&mut session, false, &["$-1\r\n"], "SET", refused);
+    takes(&mut session, TAKE, &["$-1\r\n"], "SET", refused);
     // SET stores no entry.
     let no_scripts = Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts));
-    takes(&mut session, true, &[no_eval], "EVAL", voted(1, no_scripts));
+    takes(
+        &mut session,
+        STORE,
+        &[no_eval],
+        "EVAL",
+        voted(1, no_scripts),
+    );
 }
