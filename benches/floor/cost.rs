@@ -50,7 +50,8 @@ fn allocations(addresses: &[SocketAddr], pairs: usize, is_fresh: bool) -> Row {
     let made = library::allocations(pairs, || match is_fresh {
         true => library::pair(&library::mutex(&client, "cost/allocations/fresh")),
         false => library::pair(&mutex),
-    });
+    })
+    .median;
     let (what, most) = if is_fresh {
         (", with a fresh Mutex", 1.0)
     } else {

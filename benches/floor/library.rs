@@ -68,7 +68,6 @@ pub(crate) fn dropped_pair(mutex: &Mutex) -> Pair {
     timed(|| lock(mutex), drop)
 }
 
-/// How often a quorum did not answer in time.
 /// Starts a thread that waits for a lock. Its stack is small, as there are many of them.
 pub(crate) fn spawn_waiting<'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -80,19 +79,19 @@ pub(crate) fn spawn_waiting<'scope>(
         .expect("a thread");
 }
 
-/// How many allocations of heap memory one operation makes.
-pub(crate) fn allocations<R>(operations: usize, mut operation: impl FnMut() -> R) -> f64 {
+/// How many allocations of heap memory one operation makes, in several runs. They differ: buffers
+/// grow to their size at first, and an operation that fails on a busy machine reports why.
+pub(crate) fn allocations<R>(operations: usize, mut operation: impl FnMut() -> R) -> Spread {
     let mut count = || {
         let before = ALLOCATOR.stats();
         repeat(operations, &mut operation);
         let made = ALLOCATOR.stats() - before;
         (made.allocations + made.reallocations) as f64 / operations as f64
     };
-    // In several runs: buffers grow to their size at first, and an operation that fails on a busy
-    // machine reports why.
-    Spread::of((0..9).map(|_| count())).median
+    Spread::of((0..9).map(|_| count()))
 }
 
+/// How often a quorum did not answer in time.
 pub(crate) fn failures() -> u64 {
     FAILURES.load(Ordering::Relaxed)
 }

@@ -57,7 +57,7 @@ fn pairs(addresses: &[SocketAddr], plan: Plan) -> Vec<Row> {
 fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
     let client = counted(addresses, &Counters::by_prefix('/'));
     let mutex = library::mutex(&client, "allocations/1");
-    let made = library::allocations(pairs, || library::pair(&mutex));
+    let made = library::allocations(pairs, || library::pair(&mutex)).median;
     Row::value("with counters: heap allocations a pair", "", made).value_at_most(0.0)
 }
 

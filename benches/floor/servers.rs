@@ -89,7 +89,7 @@ impl Servers {
         all
     }
 
-    /// How many queues are on all servers.
+    /// How many queues are on each server.
     pub(crate) fn queues(&self) -> Vec<usize> {
         let queues = |server: &Server| match server.command(&["KEYS", "quorumlock-queue:*"]) {
             Ok(Answer::List(keys)) => keys.len(),

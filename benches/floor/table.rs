@@ -26,19 +26,19 @@ enum Goal {
 /// Makes the rows that compare one contender with another one.
 pub(crate) struct Rows<'a, T> {
     title: String,
-    library: &'a [T],
+    contender: &'a [T],
     against: (&'static str, &'a [T]),
 }
 
 impl<'a, T> Rows<'a, T> {
     pub(crate) fn new(
         title: impl Into<String>,
-        library: &'a [T],
+        contender: &'a [T],
         against: (&'static str, &'a [T]),
     ) -> Rows<'a, T> {
         Rows {
             title: title.into(),
-            library,
+            contender,
             against,
         }
     }
@@ -46,17 +46,17 @@ impl<'a, T> Rows<'a, T> {
     /// A figure as a ratio, round by round. Its name follows the title.
     pub(crate) fn row(&self, figure: &str, unit: &'static str, get: impl Fn(&T) -> f64) -> Row {
         let what = format!("{}{figure}", self.title);
-        Row::ratio(what, unit, self.library, self.against, get)
+        Row::ratio(what, unit, self.contender, self.against, get)
     }
 
     /// Rows with the same title, about another contender.
-    pub(crate) fn about(&self, library: &'a [T]) -> Rows<'a, T> {
-        Rows::new(&self.title, library, self.against)
+    pub(crate) fn about(&self, contender: &'a [T]) -> Rows<'a, T> {
+        Rows::new(&self.title, contender, self.against)
     }
 
     /// Rows with the same title, against another contender.
     pub(crate) fn against(&self, name: &'static str, other: &'a [T]) -> Rows<'a, T> {
-        Rows::new(&self.title, self.library, (name, other))
+        Rows::new(&self.title, self.contender, (name, other))
     }
 }
 
@@ -78,13 +78,13 @@ impl Row {
     pub(crate) fn ratio<T>(
         what: impl Into<String>,
         unit: &'static str,
-        library: &[T],
+        contender: &[T],
         (name, other): (&'static str, &[T]),
         figure: impl Fn(&T) -> f64,
     ) -> Row {
-        let value = Spread::over(library, &figure).median;
+        let value = Spread::over(contender, &figure).median;
         let against = Spread::over(other, &figure).median;
-        let ratio = Some(Spread::ratio(library, other, figure));
+        let ratio = Some(Spread::ratio(contender, other, figure));
         Row {
             against: Some((name, against)),
             ratio,

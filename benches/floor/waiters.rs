@@ -31,7 +31,6 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Vec<Row> {
     let number = setting.choose(1000, 100);
     // The sleep doubles until it is 10 s long.
-    // The sleep doubles until it is 10 s long.
     let warm_up = Duration::from_secs(setting.choose(16, 1));
     let length = Duration::from_secs(setting.choose(10, 1));
     let mine = client(addresses);
