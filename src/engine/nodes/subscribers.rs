@@ -198,6 +198,7 @@ impl Subscribers {
 
     /// Processes what a poll has found: interrupts, messages, and connections that are missing.
     /// Returns the messages for calls that have ended.
+    #[inline]
     pub(super) fn absorb(
         &mut self,
         watch: &mut Watch,
