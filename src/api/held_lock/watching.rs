@@ -5,7 +5,7 @@ use crate::algorithm::lease::Ttl;
 use crate::api::watchdog::Watchdog;
 use crate::engine::watchdog_thread::watched::LossCallback;
 use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
-use crate::events::error::{Result, config_error};
+use crate::events::error::{Error, Result, config_error};
 use crate::os::sync::lock;
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
@@ -65,6 +65,14 @@ impl HeldLock {
             return Ok(());
         }
         self.ensure(Duration::ZERO)?;
+        // The margin before its end has begun: it is about to be reported lost.
+        if self
+            .watched
+            .get()
+            .is_some_and(|watched| watched.is_extended())
+        {
+            return Err(Error::lease_lost(self.name()));
+        }
         let message = format!(
             "the lock of {:?} has no watchdog, and its loss is watched already: set the watchdog on the mutex that \
              takes it first",
