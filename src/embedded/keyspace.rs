@@ -2,7 +2,10 @@
 //!
 //! A key ends as it does on a real server when it is looked at: it is still there in the
 //! millisecond of its deadline, and gone in the next. The database is told the time before each
-//! command, and drops then what has ended. It looks at its keys only when one may have.
+//! command. A key whose end has come is gone from that moment on, whether or not its memory has
+//! been given back; a clock that is set back before that brings it back. Memory is given back by a
+//! sweep over the whole database whenever it has doubled since the last one, so that each insertion
+//! pays for a constant share of it.
 //!
 //! A sorted set has its members in the order of their scores, and of their bytes where the scores
 //! are the same. Queues are such sets. All is linear: a queue has as many members as there are
@@ -14,6 +17,9 @@ use super::numbers::{integer, signed};
 use super::reply::{Failure, WRONG_TYPE};
 use std::collections::BTreeMap;
 
+/// Below this many keys a sweep is not worth its while.
+const SMALLEST_SWEEP: usize = 64;
+
 /// A point of the node's own time, in milliseconds. A server counts from the Unix epoch, which
 /// shows in `TIME` only.
 pub type Millis = u64;
@@ -22,8 +28,8 @@ pub type Millis = u64;
 #[derive(Clone, Default)]
 pub(super) struct Keyspace {
     entries: BTreeMap<Box<[u8]>, Entry>,
-    /// No key ends before this.
-    next_end: Millis,
+    /// The number of entries, dead ones included, at which the next sweep is due.
+    sweep_at: usize,
     now: Millis,
 }
 
@@ -48,20 +54,18 @@ pub(super) struct Member {
 }
 
 impl Keyspace {
-    /// Drops what has ended by now.
+    /// The time of the next command. Drops what has ended by then, if it is time to.
     pub(super) fn advance(&mut self, now: Millis) {
         self.now = now;
-        if self.next_end < now {
-            self.entries
-                .retain(|_, entry| entry.deadline.is_none_or(|deadline| now <= deadline));
-            let ends = self.entries.values().filter_map(|entry| entry.deadline);
-            self.next_end = ends.min().unwrap_or(Millis::MAX);
+        if self.entries.len() >= self.sweep_at.max(SMALLEST_SWEEP) {
+            self.entries.retain(|_, entry| entry.is_live(now));
+            self.sweep_at = self.entries.len() * 2;
         }
     }
 
     /// Whether there is such a key.
     pub(super) fn exists(&self, key: &[u8]) -> bool {
-        self.entries.contains_key(key)
+        self.live(key).is_some()
     }
 
     /// The string under the key.
@@ -69,7 +73,7 @@ impl Keyspace {
     /// # Errors
     /// The key holds something else.
     pub(super) fn string(&self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.entries.get(key).map(|entry| &entry.value) {
+        match self.live(key).map(|entry| &entry.value) {
             None => Ok(None),
             Some(Value::String(value)) => Ok(Some(value)),
             Some(Value::Set(_)) => Err(WRONG_TYPE),
@@ -81,7 +85,7 @@ impl Keyspace {
     /// # Errors
     /// The key holds something else.
     pub(super) fn members(&self, key: &[u8]) -> Result<&[Member], Failure> {
-        match self.entries.get(key).map(|entry| &entry.value) {
+        match self.live(key).map(|entry| &entry.value) {
             None => Ok(&[]),
             Some(Value::Set(members)) => Ok(members),
             Some(Value::String(_)) => Err(WRONG_TYPE),
@@ -130,10 +134,14 @@ impl Keyspace {
         key: &[u8],
         change: impl FnOnce(&mut Vec<Member>) -> T,
     ) -> Result<T, Failure> {
-        let entry = self.entries.entry(key.into()).or_insert(Entry {
+        let fresh = || Entry {
             value: Value::Set(Vec::new()),
             deadline: None,
-        });
+        };
+        let entry = self.entries.entry(key.into()).or_insert_with(fresh);
+        if !entry.is_live(self.now) {
+            *entry = fresh();
+        }
         let Value::Set(members) = &mut entry.value else {
             return Err(WRONG_TYPE);
         };
@@ -147,7 +155,7 @@ impl Keyspace {
     /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for
     /// ever.
     pub(super) fn deadline(&self, key: &[u8]) -> Option<Option<Millis>> {
-        self.entries.get(key).map(|entry| entry.deadline)
+        self.live(key).map(|entry| entry.deadline)
     }
 
     /// What `PTTL` replies: -2 without a key, -1 for a key that has no end.
@@ -172,7 +180,6 @@ impl Keyspace {
 
     /// Sets the key, whatever it held before.
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Millis>) {
-        self.next_end = self.next_end.min(deadline.unwrap_or(Millis::MAX));
         let value = Value::String(value.into());
         self.entries.insert(key.into(), Entry { value, deadline });
     }
@@ -188,19 +195,36 @@ impl Keyspace {
         if deadline <= self.now {
             return Ok(self.remove(key));
         }
-        self.next_end = self.next_end.min(deadline);
         let entry = self.entries.get_mut(key);
-        Ok(entry.map(|entry| entry.deadline = Some(deadline)).is_some())
+        let live = entry.filter(|entry| entry.is_live(self.now));
+        Ok(live.map(|entry| entry.deadline = Some(deadline)).is_some())
     }
 
     /// Deletes the key; false when there was none.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        self.entries.remove(key).is_some()
+        let removed = self.entries.remove(key);
+        removed.is_some_and(|entry| entry.is_live(self.now))
     }
 
     /// The keys, in byte order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.entries.keys().map(|key| &**key)
+        let live = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.is_live(self.now));
+        live.map(|(key, _)| &**key)
+    }
+
+    fn live(&self, key: &[u8]) -> Option<&Entry> {
+        self.entries
+            .get(key)
+            .filter(|entry| entry.is_live(self.now))
+    }
+}
+
+impl Entry {
+    fn is_live(&self, now: Millis) -> bool {
+        self.deadline.is_none_or(|deadline| now <= deadline)
     }
 }
 
@@ -304,7 +328,7 @@ mod tests {
             keyspace.advance(now);
             keyspace.set(&now.to_be_bytes(), b"token", Some(now + 10));
             assert!(
-                keyspace.entries.len() <= 11,
+                keyspace.entries.len() <= SMALLEST_SWEEP,
                 "{} entries",
                 keyspace.entries.len()
             );
@@ -312,20 +336,23 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_looked_at_only_when_one_may_have_ended() {
+    fn live_keys_are_swept_seldom() {
         let mut keyspace = Keyspace::default();
-        keyspace.advance(1);
         for number in 0..1000u64 {
+            keyspace.advance(1);
             keyspace.set(&number.to_be_bytes(), b"token", None);
         }
-        assert_eq!(keyspace.next_end, Millis::MAX);
-        keyspace.set(b"k", b"token", Some(20));
-        assert_eq!(keyspace.expire(b"k", b"9"), Ok(true));
-        assert_eq!(keyspace.next_end, 10);
-        keyspace.advance(11);
-        assert_eq!(
-            (keyspace.keys().count(), keyspace.next_end),
-            (1000, Millis::MAX)
-        );
+        assert_eq!(keyspace.keys().count(), 1000);
+        assert!(keyspace.sweep_at >= 1000);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_brings_a_key_back() {
+        let mut keyspace = Keyspace::default();
+        keyspace.set(b"k", b"v", Some(10));
+        for (now, is_there) in [(10, true), (11, false), (10, true)] {
+            keyspace.advance(now);
+            assert_eq!(keyspace.exists(b"k"), is_there, "{now}");
+        }
     }
 }
