@@ -65,7 +65,7 @@ impl Keyspace {
 
     /// Whether there is such a key.
     pub(super) fn exists(&self, key: &[u8]) -> bool {
-        self.live(key).is_some()
+        self.live(key, self.now).is_some()
     }
 
     /// The string under the key.
@@ -73,7 +73,15 @@ impl Keyspace {
     /// # Errors
     /// The key holds something else.
     pub(super) fn string(&self, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.live(key).map(|entry| &entry.value) {
+        self.string_at(key, self.now)
+    }
+
+    /// The string under the key at another time.
+    ///
+    /// # Errors
+    /// The key holds something else.
+    pub(super) fn string_at(&self, key: &[u8], now: Millis) -> Result<Option<&[u8]>, Failure> {
+        match self.live(key, now).map(|entry| &entry.value) {
             None => Ok(None),
             Some(Value::String(value)) => Ok(Some(value)),
             Some(Value::Set(_)) => Err(WRONG_TYPE),
@@ -85,7 +93,7 @@ impl Keyspace {
     /// # Errors
     /// The key holds something else.
     pub(super) fn members(&self, key: &[u8]) -> Result<&[Member], Failure> {
-        match self.live(key).map(|entry| &entry.value) {
+        match self.live(key, self.now).map(|entry| &entry.value) {
             None => Ok(&[]),
             Some(Value::Set(members)) => Ok(members),
             Some(Value::String(_)) => Err(WRONG_TYPE),
@@ -155,7 +163,12 @@ impl Keyspace {
     /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for
     /// ever.
     pub(super) fn deadline(&self, key: &[u8]) -> Option<Option<Millis>> {
-        self.live(key).map(|entry| entry.deadline)
+        self.deadline_at(key, self.now)
+    }
+
+    /// The same at another time.
+    pub(super) fn deadline_at(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
+        self.live(key, now).map(|entry| entry.deadline)
     }
 
     /// What `PTTL` replies: -2 without a key, -1 for a key that has no end.
@@ -206,19 +219,17 @@ impl Keyspace {
         removed.is_some_and(|entry| entry.is_live(self.now))
     }
 
-    /// The keys, in byte order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    /// The keys at a time, in byte order.
+    pub(super) fn keys_at(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
         let live = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.is_live(self.now));
+            .filter(move |(_, entry)| entry.is_live(now));
         live.map(|(key, _)| &**key)
     }
 
-    fn live(&self, key: &[u8]) -> Option<&Entry> {
-        self.entries
-            .get(key)
-            .filter(|entry| entry.is_live(self.now))
+    fn live(&self, key: &[u8], now: Millis) -> Option<&Entry> {
+        self.entries.get(key).filter(|entry| entry.is_live(now))
     }
 }
 
@@ -243,10 +254,10 @@ mod tests {
         keyspace.set(b"k", b"v", Some(10));
         keyspace.advance(10);
         assert_eq!(keyspace.string(b"k"), Ok(Some(b"v".as_slice())));
-        assert_eq!(keyspace.keys().count(), 1);
+        assert_eq!(keyspace.keys_at(keyspace.now).count(), 1);
         keyspace.advance(11);
         assert_eq!(keyspace.string(b"k"), Ok(None));
-        assert_eq!(keyspace.keys().count(), 0);
+        assert_eq!(keyspace.keys_at(keyspace.now).count(), 0);
         assert_eq!(
             keyspace.expire(b"k", b"50"),
             Ok(false),
@@ -342,7 +353,7 @@ mod tests {
             keyspace.advance(1);
             keyspace.set(&number.to_be_bytes(), b"token", None);
         }
-        assert_eq!(keyspace.keys().count(), 1000);
+        assert_eq!(keyspace.keys_at(keyspace.now).count(), 1000);
         assert!(keyspace.sweep_at >= 1000);
     }
 

@@ -142,21 +142,18 @@ impl Store {
 
     /// The value of a key of database 0, if it is a string.
     pub fn value(&self, key: &[u8], now: Millis) -> Option<&[u8]> {
-        self.deadline(key, now)?;
-        self.databases[0].string(key).ok().flatten()
+        self.databases[0].string_at(key, now).ok().flatten()
     }
 
     /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it
     /// lives for ever.
     pub fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
-        let deadline = self.databases[0].deadline(key);
-        deadline.filter(|deadline| deadline.is_none_or(|deadline| now <= deadline))
+        self.databases[0].deadline_at(key, now)
     }
 
     /// The keys of database 0, in byte order.
     pub fn keys(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
-        let keys = self.databases[0].keys();
-        keys.filter(move |key| self.deadline(key, now).is_some())
+        self.databases[0].keys_at(now)
     }
 
     /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
