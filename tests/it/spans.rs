@@ -411,6 +411,8 @@ fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
 struct Hostile {
     client: Redlock,
     calls: mpsc::Sender<&'static str>,
+    /// What it takes where a span of this name begins.
+    takes: fn(&Redlock, &str) -> bool,
 }
 
 impl Hostile {
@@ -428,9 +430,11 @@ impl Subscriber for Hostile {
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        self.calls.send(attributes.metadata().name()).unwrap();
-        let guard = self.client.mutex("new").lock().unwrap();
-        unlock(guard);
+        let name = attributes.metadata().name();
+        self.calls.send(name).unwrap();
+        if !(self.takes)(&self.client, name) {
+            self.calls.send("none is free").unwrap();
+        }
         Id::from_u64(1)
     }
 
@@ -460,6 +464,10 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
         let hostile = Hostile {
             client: client.clone(),
             calls,
+            takes: |client, _| {
+                unlock(client.mutex("new").lock().unwrap());
+                true
+            },
         };
         // For the whole process: tracing calls one of a thread for nothing that it calls.
         tracing::subscriber::set_global_default(hostile).unwrap();
@@ -473,6 +481,38 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
         });
         assert!(catch_unwind(work).is_err());
         assert_eq!(seen.try_iter().count(), expected.len());
+    });
+}
+
+/// The call that has waited for one leaves the queue before its span begins.
+#[test]
+fn a_subscriber_is_granted_a_permit_beside_the_one_whose_span_begins() {
+    alone(|| {
+        let (servers, waiting) = deployment(3);
+        let other = client(&servers);
+        let permits = || other.semaphore("s", 3).lock().unwrap();
+        let held = [(); 3].map(|()| permits());
+        let (calls, seen) = mpsc::channel();
+        let hostile = Hostile {
+            client: waiting.clone(),
+            calls,
+            takes: |client, name| {
+                name != HOLD
+                    || client
+                        .semaphore("s", 3)
+                        .lock_timeout(SOON)
+                        .unwrap()
+                        .is_some()
+            },
+        };
+        tracing::subscriber::set_global_default(hostile).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| drop(waiting.semaphore("s", 3).lock().unwrap()));
+            assert_eq!(seen.recv(), Ok(WAIT));
+            thread::sleep(SHORT_TTL);
+            drop(held);
+        });
+        assert!(seen.try_iter().all(|call| call != "none is free"));
     });
 }
 

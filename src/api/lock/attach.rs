@@ -11,7 +11,7 @@ use crate::api::held_lock::HeldLock;
 use crate::api::lease::DetachedLease;
 use crate::api::owner;
 use crate::api::shared_lock::{SharedLock, SharedLocks};
-use crate::engine::local_queue::LocalLock;
+use crate::engine::local_queue::{HoldId, LocalLock};
 use crate::events::error::{Error, ErrorKind, Result, config_error};
 use crate::events::spans::SpanLink;
 use crate::protocol::key_space;
@@ -110,7 +110,11 @@ impl DetachedLease {
             Some(_) => own.max(ttl),
             None => ttl,
         };
-        let held = lock.hold(local, claim, validity, longest, now, SpanLink::NONE);
+        // A thread that waits to read shares the lease of one that reads.
+        if lock.kind != Kind::Read {
+            local.hold(HoldId::of(&claim.token), validity, now);
+        }
+        let held = lock.hold(local, claim, validity, longest, SpanLink::NONE);
         held.announce();
         Ok(held)
     }

@@ -20,7 +20,7 @@ use crate::algorithm::vote::Outcome;
 use crate::api::held_lock::HeldLock;
 use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, RoundResult};
-use crate::engine::local_queue::{QueueTicket, Unavailability};
+use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::engine::seat::Seat;
 use crate::events::error::{Error, Result};
 use crate::events::report::WonCall;
@@ -392,11 +392,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
             };
             let begun = record.t0.lease;
             let link = self.account.span.link();
-            let held = lock.hold(local, record, validity, ttl, self.now, link);
-            // A shutdown waits for the ticket, and would not see the holder of a slot.
+            // A thread that waits to read shares the lease of one that reads.
             if lock.kind != Kind::Read {
+                local.hold(HoldId::of(&record.token), validity, self.now);
+                // A shutdown waits for the ticket, and would not see the holder of a slot. It goes
+                // before the span begins, of which a subscriber may take a lock as well.
                 ticket.take_if(|_| !client.shutdown.has_begun());
             }
+            let held = lock.hold(local, record, validity, ttl, link);
             lock.keep(&held, || begun);
             held
         });

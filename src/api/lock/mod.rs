@@ -15,7 +15,7 @@ mod taking;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
-use crate::algorithm::time::{Human, LeaseTime, Readings};
+use crate::algorithm::time::{Human, LeaseTime};
 use crate::api::client::Client;
 use crate::api::held_lock::HeldLock;
 use crate::api::shared_lock::SharedLocks;
@@ -214,22 +214,18 @@ impl Lock {
         Ok(WaitSpan::begin(names, self.key(), self.kind))
     }
 
-    /// Makes what is held of a lock, or of a slot, that was acquired at this time, or attached to.
+    /// Makes what is held of a lock, or of a slot, that was acquired, or attached to. Threads of
+    /// this client know of the hold.
     fn hold(
         &self,
         local: &LocalLock,
         record: AttemptRecord,
         lease: Validity,
         ttl: Ttl,
-        now: Readings,
         link: SpanLink,
     ) -> HeldLock {
         let client = &self.client;
         let hold = HoldId::of(&record.token);
-        // A thread that waits to read shares the lease of one that reads.
-        if self.kind != Kind::Read {
-            local.hold(hold, lease, now);
-        }
         let watched = self.watchdog.as_ref().map(|watchdog| {
             let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
             client
