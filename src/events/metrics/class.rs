@@ -5,7 +5,7 @@
 //! `other`, so that names that a program makes up cannot fill the memory, nor the memory of a
 //! metrics server.
 
-use super::families::{NUMBERS, TIMES, for_each_series};
+use super::families::{HOLDS, NUMBERS, TIMES, WAITS, map_series};
 use super::histogram::Histogram;
 use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::{Outcome, Tally};
@@ -50,8 +50,8 @@ impl Class {
     fn new(name: &str) -> Class {
         Class {
             name: name.into(),
-            times: for_each_series(&TIMES, |_, _| Histogram::default()),
-            numbers: for_each_series(&NUMBERS, |_, _| AtomicU64::new(0)),
+            times: map_series(&TIMES, |_, _| Histogram::default()),
+            numbers: map_series(&NUMBERS, |_, _| AtomicU64::new(0)),
         }
     }
 
@@ -60,7 +60,10 @@ impl Class {
         let is_in_use = [Number::Waiting, Number::Held]
             .iter()
             .any(|&gauge| self.number(gauge, 0).load(Ordering::Relaxed) != 0);
-        is_in_use || self.times[0].iter().any(|waits| waits.values().count() > 0)
+        is_in_use
+            || self.times[WAITS]
+                .iter()
+                .any(|waits| waits.values().count() > 0)
     }
 
     pub(crate) fn waits(&self) {
@@ -69,7 +72,7 @@ impl Class {
 
     /// A call has ended: 0 if it acquired the lock, or the number of the reason why it did not.
     pub(crate) fn call_ended(&self, end: usize, waited: Duration, has_waited: bool) {
-        self.times[0][end].observe(waited);
+        self.times[WAITS][end].observe(waited);
         if has_waited {
             self.subtract_one(Number::Waiting);
         }
@@ -108,7 +111,7 @@ impl Class {
     pub(crate) fn lets_go(&self, held: Option<Duration>) {
         self.subtract_one(Number::Held);
         if let Some(held) = held {
-            self.times[1][0].observe(held);
+            self.times[HOLDS][0].observe(held);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::class::{Class, ClassId, Classes, OTHER};
 use super::families::EVENTS_DROPPED;
+#[cfg(feature = "metrics")]
+use super::families::{HOLDS, WAITS};
 use super::nodes::{NodeSample, NodeSources};
 #[cfg(feature = "metrics")]
 use super::recorded::{self, Recorded};
@@ -177,12 +179,12 @@ impl Counters {
         };
         let series = self.0.recorded.update(self.class(self.class_of(name)));
         match event {
-            Event::Acquired { waited, .. } => series.times[0][0].record(*waited),
+            Event::Acquired { waited, .. } => series.times[WAITS][0].record(*waited),
             Event::GaveUp { reason, waited, .. } => {
-                series.times[0][*reason as usize].record(*waited)
+                series.times[WAITS][*reason as usize].record(*waited)
             }
             Event::Released { held, .. } | Event::ReleaseFailed { held, .. } => {
-                series.times[1][0].record(*held)
+                series.times[HOLDS][0].record(*held)
             }
             _ => {}
         }

@@ -49,7 +49,7 @@ impl Family {
 }
 
 /// Makes something for each series of each of these families.
-pub(crate) fn for_each_series<T, const N: usize>(
+pub(crate) fn map_series<T, const N: usize>(
     families: &[Family; N],
     make: impl Fn(&Family, &Labels) -> T,
 ) -> [Box<[T]>; N] {
@@ -92,6 +92,10 @@ pub(crate) const WAIT_OUTCOMES: &[&str] = &[
     "unavailable",
     "shut_down",
 ];
+/// Which of [`TIMES`] are those of calls.
+pub(crate) const WAITS: usize = 0;
+/// Which are those of holds: one series.
+pub(crate) const HOLDS: usize = 1;
 /// The times of a class: of the calls for its locks, by the number of their end, and of its holds.
 pub(crate) const TIMES: [Family; 2] = [
     family(

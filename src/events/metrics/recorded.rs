@@ -7,7 +7,7 @@
 use super::class::Class;
 use super::families::{
     EVENTS_DROPPED, Family, Kind, Labels, NODE_FAULTS, NODE_REPLY, NODES, NUMBERS, QUORUM, TIMES,
-    for_each_series,
+    map_series,
 };
 use super::nodes::{self, NodeSample};
 use super::text::quorum;
@@ -104,10 +104,10 @@ impl Recorded {
 impl ClassSeries {
     fn new(name: &str) -> ClassSeries {
         ClassSeries {
-            times: for_each_series(&TIMES, |family, labels| {
+            times: map_series(&TIMES, |family, labels| {
                 metrics::histogram!(family.name, of("class", name, labels))
             }),
-            numbers: for_each_series(&NUMBERS, |family, labels| {
+            numbers: map_series(&NUMBERS, |family, labels| {
                 let labels = of("class", name, labels);
                 if family.kind == Kind::Gauge {
                     let gauge = metrics::gauge!(family.name, labels);
