@@ -29,7 +29,7 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
         threads,
         common,
     } = options;
-    let redlock = common.settings.read()?.builder.build()?;
+    let redlock = common.settings.read()?.client;
     redlock.connect(Duration::from_secs(1))?;
     let run = random_name("")?;
     let begun = Instant::now();

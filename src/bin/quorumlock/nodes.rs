@@ -35,10 +35,10 @@ pub(crate) struct Options {
 
 pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
-    let redlock = deployment.builder.clone().build()?;
+    let redlock = &deployment.client;
     let name = random_name(&options.names)?;
     let mutex = redlock.mutex(name).ttl(deployment.trial_ttl(TTL));
-    let is_locked = Progress::during("connecting", || can_lock(&redlock, &mutex, options.timeout));
+    let is_locked = Progress::during("connecting", || can_lock(redlock, &mutex, options.timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if options.common.json {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint}
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::protocol::host;
-use quorumlock::{Builder, Credentials, Error, RestartPolicy};
+use quorumlock::{Builder, Credentials, Error, Redlock, RestartPolicy};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -245,9 +245,10 @@ impl Options {
         if let Some(command) = self.0.get("password-command").cloned() {
             builder = builder.credentials(move |_| password_of(&command));
         }
-        builder.clone().build().map_err(failed)?;
+        let client = builder.clone().build().map_err(failed)?;
         Ok(Deployment {
             builder,
+            client,
             endpoints: urls(&variables)
                 .filter_map(|url| Endpoint::parse(url).ok())
                 .collect(),
@@ -283,6 +284,8 @@ fn named(url: String, name: Option<&str>) -> String {
 /// One deployment: its nodes, in the order in which they are named, and its settings.
 pub(crate) struct Deployment {
     pub(crate) builder: Builder,
+    /// Of that builder.
+    pub(crate) client: Redlock,
     pub(crate) endpoints: Vec<Endpoint>,
     variables: BTreeMap<String, OsString>,
 }
