@@ -151,7 +151,7 @@ fn deletable<'s>(survey: &'s Survey, key: &'s str) -> Vec<Option<&'s Sighting>> 
 /// The first node that has something else than a lock under one of these keys, and what it has.
 fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
     let odd = |seen: &Sighting, address: &str| {
-        let expiry = if seen.lifetime.is_none() {
+        let expiry = if seen.expires_in.is_none() {
             ", without expiry"
         } else {
             ""
@@ -177,7 +177,7 @@ fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
         seen.map(delete).transpose()
     });
     let times = || seen.iter().flatten();
-    let has_expiry = times().all(|seen| seen.lifetime.is_some());
+    let has_expiry = times().all(|seen| seen.expires_in.is_some());
     let longest = times().map(|seen| seen.remaining).max().unwrap_or_default();
     Broken {
         nodes,

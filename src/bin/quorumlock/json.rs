@@ -6,12 +6,38 @@ use std::fmt::{Display, Formatter, Result};
 /// An object, as its members in JSON.
 pub(crate) struct Object(pub(crate) Vec<String>);
 
-/// An object of these members, in this order: `"name": value` if the value is JSON as it is
-/// displayed, and `"name" = value` if that is a text. In place of `_: object` are the members of
-/// another object.
+/// What is JSON as it is displayed. A text is not.
+pub(crate) trait Value: Display {}
+
+macro_rules! values {
+    ($($kind:ty),*) => {
+        $(impl Value for $kind {})*
+    };
+}
+
+values!(
+    bool, f64, i32, i128, u8, u16, u64, u128, usize, Json, Object
+);
+
+/// A value that is written as JSON already.
+pub(crate) struct Json(pub(crate) String);
+
+impl Display for Json {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A member of an object.
+pub(crate) fn member(name: &str, value: impl Value) -> Vec<String> {
+    vec![format!("{}:{value}", quoted(name))]
+}
+
+/// An object of these members, in this order: `"name": value`, or `"name" = value` if the value is
+/// a text. In place of `_: object` are the members of another object.
 macro_rules! object {
     (@ _ : $other:expr) => { $other.0 };
-    (@ $name:tt : $value:expr) => { vec![format!("{}:{}", crate::json::quoted($name), $value)] };
+    (@ $name:tt : $value:expr) => { crate::json::member($name, $value) };
     (@ $name:tt = $text:expr) => { crate::json::object!(@ $name : crate::json::quoted(&$text)) };
     ($($name:tt $is:tt $value:expr),* $(,)?) => {{
         let members: &[Vec<String>] = &[$(crate::json::object!(@ $name $is $value)),*];
@@ -27,19 +53,19 @@ impl Display for Object {
     }
 }
 
-/// A value that is JSON already, or null.
-pub(crate) fn maybe(value: Option<impl Display>) -> String {
-    value.map_or("null".to_owned(), |value| value.to_string())
+/// The value, or null.
+pub(crate) fn maybe(value: Option<impl Value>) -> Json {
+    Json(value.map_or("null".to_owned(), |value| value.to_string()))
 }
 
-/// A list of values that are JSON already.
-pub(crate) fn list(values: impl IntoIterator<Item = impl Display>) -> String {
+/// A list of these values.
+pub(crate) fn list(values: impl IntoIterator<Item = impl Value>) -> Json {
     let values = values.into_iter().map(|value| value.to_string());
-    format!("[{}]", Vec::from_iter(values).join(","))
+    Json(format!("[{}]", Vec::from_iter(values).join(",")))
 }
 
 /// A text.
-pub(crate) fn quoted(text: impl Display) -> String {
+pub(crate) fn quoted(text: impl Display) -> Json {
     let mut out = String::from('"');
     for letter in text.to_string().chars() {
         match letter {
@@ -53,7 +79,7 @@ pub(crate) fn quoted(text: impl Display) -> String {
                 .for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
         }
     }
-    out + "\""
+    Json(out + "\"")
 }
 
 #[cfg(test)]
@@ -66,10 +92,10 @@ mod tests {
         let object = object! {
             "a\"b" = "line\nend\u{1}\\\u{202e}é\u{e0001}",
             "n": 7,
-            _: object! { "none": maybe(None::<&str>) },
+            _: object! { "none": maybe(None::<u64>) },
             _: empty,
             "half": maybe(Some(0.5)),
-            "l": list([quoted("x"), object! {}.to_string()]),
+            "l": list([quoted("x"), crate::json::Json(object! {}.to_string())]),
         };
         assert_eq!(
             object.to_string(),

@@ -91,13 +91,13 @@ fn findings(survey: &Survey, max_ttl: Duration) -> Vec<Finding<'_>> {
 /// What is wrong with one key: the kind, and in words.
 fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
-    if sighting.lifetime.is_none() {
+    if sighting.expires_in.is_none() {
         faults.push((
             "no-expiry",
             "it is never freed; delete it unless a program holds the lock".to_owned(),
         ));
     }
-    let is_long = sighting.lifetime.is_some() && sighting.remaining > max_ttl;
+    let is_long = sighting.expires_in.is_some() && sighting.remaining > max_ttl;
     match sighting.fence {
         _ if sighting.lock.is_none() => {
             faults.push(("foreign", "its value is none of this library".to_owned()));
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn each_fault_has_its_kind() {
         let token = "ab".repeat(20);
-        let of = |name: &str, value: &str, lifetime| {
+        let of = |name: &str, value: &str, expires_in| {
             let sighting = Sighting::of(
                 name,
                 Stored::Text(value.as_bytes().to_vec()),
-                lifetime,
+                expires_in,
                 1000,
             );
             faults(&sighting, MAX_TTL)

@@ -113,7 +113,7 @@ fn node_line(seen: Seen<'_>) -> String {
                 (None, Some(token)) => token.to_string(),
                 (_, None) => sighting.oddity().unwrap_or("no holder").to_owned(),
             };
-            match sighting.lifetime {
+            match sighting.expires_in {
                 None => format!("{holder}, without expiry"),
                 Some(_) if sighting.token().is_none() && sighting.oddity().is_some() => holder,
                 Some(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
@@ -129,7 +129,7 @@ fn node_json(address: &str, seen: Seen<'_>, queue: &Queue) -> Object {
         Ok(seen) => {
             let label = seen.and_then(Sighting::label);
             let left = seen.map(|seen| {
-                if seen.lifetime.is_none() {
+                if seen.expires_in.is_none() {
                     -1
                 } else {
                     seen.remaining.as_millis().cast_signed()

@@ -56,8 +56,11 @@ impl Finding {
         }
     }
 
-    /// The name of the level, in small letters.
-    fn word(&self) -> String {
-        format!("{:?}", self.level).to_lowercase()
+    fn word(&self) -> &'static str {
+        match self.level {
+            Level::Note => "note",
+            Level::Warning => "warning",
+            Level::Fault => "fault",
+        }
     }
 }

@@ -137,7 +137,7 @@ impl Reader<'_> {
         Ok(next)
     }
 
-    /// The clock of the node, and value and lifetime of each key.
+    /// The clock of the node, and value and expires_in of each key.
     fn read_values(
         &self,
         connection: &mut Connection,
@@ -152,11 +152,11 @@ impl Reader<'_> {
                 vec![b"PTTL", key],
             ]
         })?;
-        for (key, value, lifetime) in replies {
-            if !self.leaves_out(&value, &lifetime)
-                && let Some((stored, lifetime)) = meaning(value, lifetime)?
+        for (key, value, expires_in) in replies {
+            if !self.leaves_out(&value, &expires_in)
+                && let Some((stored, expires_in)) = meaning(value, expires_in)?
             {
-                let mut sighting = Sighting::of(key, stored, lifetime, server_micros / 1000);
+                let mut sighting = Sighting::of(key, stored, expires_in, server_micros / 1000);
                 if self.is_listing
                     && let Stored::Text(value) = &mut sighting.stored
                 {
@@ -169,12 +169,12 @@ impl Reader<'_> {
     }
 
     /// Whether a refusal means only that the key belongs to others: `SCAN` finds keys of all users.
-    fn leaves_out(&self, value: &Value, lifetime: &Value) -> bool {
+    fn leaves_out(&self, value: &Value, expires_in: &Value) -> bool {
         let is_denied = |reply: &Value| match reply {
             Value::Error(error) => error.subject == Subject::Denied(Denied::Key),
             _ => false,
         };
-        self.is_listing && (is_denied(value) || is_denied(lifetime))
+        self.is_listing && (is_denied(value) || is_denied(expires_in))
     }
 }
 
@@ -215,8 +215,8 @@ fn read_queues(
 }
 
 /// What the replies mean; none if the key has gone.
-fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Option<Duration>)>, Trouble> {
-    let lifetime = match lifetime {
+fn meaning(value: Value, expires_in: Value) -> Result<Option<(Stored, Option<Duration>)>, Trouble> {
+    let expires_in = match expires_in {
         Value::Integer(-1) => None,
         Value::Integer(left @ 0..) => Some(Duration::from_millis(left.unsigned_abs())),
         other => return other.accepted("PTTL").map(|_| None),
@@ -230,7 +230,7 @@ fn meaning(value: Value, lifetime: Value) -> Result<Option<(Stored, Option<Durat
         }) => Stored::OtherType,
         other => return other.accepted("GETRANGE").map(|_| None),
     };
-    Ok(Some((stored, lifetime)))
+    Ok(Some((stored, expires_in)))
 }
 
 fn within(end: Instant) -> Result<(), Trouble> {

@@ -33,7 +33,7 @@ pub(crate) struct Sighting {
     /// What it means; none if it is no lock of this library.
     pub(crate) lock: Option<StoredLock>,
     /// How long the key lives; none if it has no expiry.
-    pub(crate) lifetime: Option<Duration>,
+    pub(crate) expires_in: Option<Duration>,
     /// Each holder, and for how long it is one, as this node has it.
     pub(crate) holders: Vec<(Token, Duration)>,
     /// For how long the lock is held by any of them.
@@ -49,14 +49,14 @@ impl Sighting {
     pub(crate) fn of(
         key: &str,
         stored: Stored,
-        lifetime: Option<Duration>,
+        expires_in: Option<Duration>,
         server_ms: u64,
     ) -> Sighting {
         let lock = match &stored {
             Stored::Text(value) => key_space::lock(key).and_then(|(kind, _)| (kind.parse)(value)),
             Stored::LongText | Stored::OtherType => None,
         };
-        let lives = lifetime.unwrap_or(Duration::MAX);
+        let lives = expires_in.unwrap_or(Duration::MAX);
         let until = |deadline_ms| match deadline_ms {
             Hold::KEY_END => lives,
             _ => Duration::from_millis(deadline_ms.saturating_sub(server_ms)),
@@ -68,7 +68,7 @@ impl Sighting {
         holders.retain(|(_, left)| !left.is_zero());
         // As other libraries make locks: a string that expires, under the full name alone.
         let is_string = !matches!(stored, Stored::OtherType);
-        if lock.is_none() && is_string && key_space::is_plain(key) && lifetime.is_some() {
+        if lock.is_none() && is_string && key_space::is_plain(key) && expires_in.is_some() {
             holders.push((Token::OtherLibrary, lives));
         }
         let remaining = holders
@@ -82,7 +82,7 @@ impl Sighting {
         let fence = numbered.map(|lock| lock.fence);
         Sighting {
             lock,
-            lifetime,
+            expires_in,
             holders,
             remaining,
             fence,
@@ -129,8 +129,8 @@ mod tests {
     fn a_string_that_expires_is_a_lock_of_another_library() {
         let minute = Some(Duration::from_secs(60));
         let uuid = || Stored::Text(b"2b7c1f0e-9d9e-4d61-a2cb-5a4d6a1f7c11".to_vec());
-        let other_library = |name: &str, stored, lifetime| {
-            let seen = Sighting::of(name, stored, lifetime, 0);
+        let other_library = |name: &str, stored, expires_in| {
+            let seen = Sighting::of(name, stored, expires_in, 0);
             let is_so = seen.token() == Some(&Token::OtherLibrary);
             assert_eq!(
                 seen.remaining,

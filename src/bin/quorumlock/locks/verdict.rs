@@ -126,7 +126,9 @@ impl Verdict {
                 longest
             }
             .unwrap_or_default(),
-            has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime.is_some()),
+            has_expiry: seen
+                .iter()
+                .all(|(_, sighting)| sighting.expires_in.is_some()),
             fence: seen.iter().filter_map(|(_, sighting)| sighting.fence).max(),
         }
     }
@@ -192,10 +194,16 @@ impl Verdict {
     }
 }
 
-/// Its name, in small letters.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{self:?}").to_lowercase())
+        f.pad(match self {
+            State::Foreign => "foreign",
+            State::Free => "free",
+            State::Held => "held",
+            State::Orphan => "orphan",
+            State::Split => "split",
+            State::Unknown => "unknown",
+        })
     }
 }
 

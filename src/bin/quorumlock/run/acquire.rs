@@ -150,7 +150,7 @@ fn attempt(
 fn is_endless(survey: &Survey, keys: &[String]) -> bool {
     keys.iter().all(|key| {
         let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
-        seen.filter(|seen| seen.lifetime.is_none()).count() >= survey.quorum
+        seen.filter(|seen| seen.expires_in.is_none()).count() >= survey.quorum
     })
 }
 
