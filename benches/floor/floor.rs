@@ -39,7 +39,7 @@ pub(crate) struct Node {
     buffer: [u8; 4096],
     pub(crate) answers: Answers,
     sent: u64,
-    /// Requests that were sent before those of the last turn.
+    /// How many requests were sent before the last turn.
     pub(crate) sent_before: u64,
     /// Whether it was asked in the last turn, and is connected.
     pub(crate) asked: bool,

@@ -92,9 +92,9 @@ pub(crate) const WAIT_OUTCOMES: &[&str] = &[
     "unavailable",
     "shut_down",
 ];
-/// Which of [`TIMES`] are those of calls.
+/// The index in [`TIMES`] of the times of calls.
 pub(crate) const WAITS: usize = 0;
-/// Which are those of holds: one series.
+/// The index of the times of holds, which have one series.
 pub(crate) const HOLDS: usize = 1;
 /// The times of a class: of the calls for its locks, by the number of their end, and of its holds.
 pub(crate) const TIMES: [Family; 2] = [
