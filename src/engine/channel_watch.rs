@@ -144,7 +144,7 @@ impl Drop for WatchRegistration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::played::{interrupt, soon};
+    use crate::engine::tests::{interrupt, soon};
     use crossbeam_channel::unbounded;
     use std::thread;
     use std::time::Duration;

@@ -76,12 +76,12 @@ pub(crate) mod interrupt;
 pub(crate) mod local_queue;
 pub(crate) mod node_connection;
 pub(crate) mod nodes;
-#[cfg(test)]
-mod played;
 pub(crate) mod rounds;
 pub(crate) mod seat;
 mod socket_state;
 mod subscriber;
 pub(crate) mod swept_table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wait_registry;
 pub(crate) mod watchdog_thread;

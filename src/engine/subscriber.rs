@@ -235,7 +235,7 @@ fn broken(error: &io::Error) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::played::{PlayedServer, closed};
+    use crate::engine::tests::{PlayedServer, closed};
 
     #[test]
     #[cfg(not(feature = "simulated"))]

@@ -7,8 +7,8 @@ use super::*;
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::engine::credentials::Provider;
-use crate::engine::played::{MASTER, PlayedServer, Stopped, at, config, soon};
 use crate::engine::rounds::Purpose;
+use crate::engine::tests::{MASTER, PlayedServer, Stopped, at, config, soon};
 use crate::protocol::credentials::Credentials;
 use std::io::Read;
 

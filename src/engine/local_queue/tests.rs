@@ -3,7 +3,7 @@
 use super::*;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;
-use crate::engine::played::{at, interrupt};
+use crate::engine::tests::{at, interrupt};
 use crate::os::thread_number::ThreadNumber;
 use std::time::Duration;
 

@@ -299,7 +299,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::played::{PlayedServer, at, soon};
+    use crate::engine::tests::{PlayedServer, at, soon};
     use crate::os::background_call::BackgroundCall;
 
     fn link(url: &str) -> Link {

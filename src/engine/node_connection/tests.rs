@@ -7,7 +7,7 @@ use super::*;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::engine::node_connection::login::Login;
-use crate::engine::played::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, closed, soon};
+use crate::engine::tests::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, closed, soon};
 use crate::fault::detail::Detail;
 use crate::fault::tls_error::TlsError;
 use crate::os::background_call::BackgroundCall;

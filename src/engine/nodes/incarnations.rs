@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use crate::algorithm::incarnation::run_id::{ReplicationIds, RunId};
     use crate::algorithm::quarantine::RestartPolicy;
-    use crate::engine::played::at;
     use crate::engine::rounds::{Attempt, Purpose, Rounds};
+    use crate::engine::tests::at;
 
     const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 

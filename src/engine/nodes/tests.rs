@@ -11,7 +11,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{LeaseTime, Readings};
-use crate::engine::played::{MASTER, PlayedServer, Stopped, at, config, soon};
+use crate::engine::tests::{MASTER, PlayedServer, Stopped, at, config, soon};
 use crate::events::names::Names;
 use crate::events::node_states::NodeMode;
 use crate::os::background_call::BackgroundCall;

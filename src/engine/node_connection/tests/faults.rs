@@ -2,7 +2,7 @@
 
 use super::*;
 #[cfg(feature = "embedded-tls")]
-use crate::engine::played::by_tls;
+use crate::engine::tests::by_tls;
 use crate::fault::tls_error::TlsError;
 use std::io::Read;
 #[cfg(feature = "tls")]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::algorithm::incarnation::Seen;
 use crate::engine::nodes::incarnations::Stage;
-use crate::engine::played::{MASTER, SERVER, bulk};
+use crate::engine::tests::{MASTER, SERVER, bulk};
 use std::time::SystemTime;
 
 /// The clock of each node, in seconds.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::engine::busy_poll::Spin;
 #[cfg(feature = "embedded-tls")]
-use crate::engine::played::by_tls;
-use crate::engine::played::interrupt;
+use crate::engine::tests::by_tls;
+use crate::engine::tests::interrupt;
 use std::{io, thread};
 
 impl Cluster {

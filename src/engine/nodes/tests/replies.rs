@@ -5,7 +5,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::inspection::InspectionVerdict;
 use crate::engine::node_connection::Received;
 use crate::engine::nodes::status::{NodeState, NodeStatusSnapshot};
-use crate::engine::played::{REPLICA, SERVER, bulk, introduction};
+use crate::engine::tests::{REPLICA, SERVER, bulk, introduction};
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Wakes;
 

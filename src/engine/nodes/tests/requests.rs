@@ -4,7 +4,7 @@ use super::subscribers::entry;
 use super::*;
 use crate::algorithm::fence::{Fences, FencingToken};
 use crate::algorithm::queue::{Message, TakeRequest};
-use crate::engine::played::interrupt;
+use crate::engine::tests::interrupt;
 use crate::engine::wait_registry::{Note, Reaction};
 use crate::protocol::operation::Departure;
 use std::num::NonZeroU64;

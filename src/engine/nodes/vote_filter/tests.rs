@@ -3,8 +3,8 @@
 use super::*;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
-use crate::engine::played::{MASTER, Stopped, at, introduction};
 use crate::engine::rounds::Attempt;
+use crate::engine::tests::{MASTER, Stopped, at, introduction};
 use crate::events::node_states::NodeMode;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
