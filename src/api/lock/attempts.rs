@@ -34,13 +34,6 @@ use std::time::Duration;
 /// this call meanwhile is in vain, and in the way of that one.
 const HEAD_START: Duration = Duration::from_micros(200);
 
-/// A lock that was won.
-pub(super) struct Won<'a> {
-    pub(super) lock: HeldLock,
-    /// For a reader, its place in the queue: threads behind it look for the lease when it leaves.
-    pub(super) ticket: Option<QueueTicket<'a>>,
-}
-
 /// The wait of a call that is the head of its program's queue, for messages from the nodes.
 ///
 /// It ends with a message, at the given time, by an interrupt from this process, or when it is
@@ -61,7 +54,7 @@ pub(super) struct Attempts<'a, 'm> {
     /// For a call for a permit: where to try next.
     pub(super) search: Search,
     /// The last attempt, with the result of its last round.
-    last: Option<(AttemptRecord, RoundResult)>,
+    pub(super) last: Option<(AttemptRecord, RoundResult)>,
     /// What the last attempt ran into that had its full time, of this call or of the one before it,
     /// if it failed.
     failure: Option<Unavailability>,
@@ -76,6 +69,8 @@ pub(super) struct Attempts<'a, 'm> {
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the
     // queue.
     waiter: Option<Box<Waiter<'a>>>,
+    /// The place in the queue, until the lock is won. A reader keeps it: threads behind it look for
+    /// the lease when it leaves.
     pub(super) ticket: Option<QueueTicket<'a>>,
     /// For a set: which of its keys the ticket and the waiter are for.
     pub(super) key_index: usize,
@@ -156,7 +151,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
-    pub(super) fn run(&mut self) -> Result<Option<Won<'a>>> {
+    pub(super) fn run(&mut self) -> Result<Option<HeldLock>> {
         loop {
             let output = self.machine.poll();
             // An observer that gets the event of a lost attempt can rely on its undo having been
@@ -192,14 +187,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Makes one attempt on all nodes, and counts it.
     fn attempt(&mut self) -> Result<()> {
-        let (record, result) = self.ask()?;
-        self.attempted(record, result, 1);
+        self.ask()?;
+        self.attempted(1);
         Ok(())
     }
 
     /// Asks all nodes for the lock of the key: in the call's turn if it has an entry, or if the
     /// kind of the lock has to be asked for so.
-    pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
+    pub(super) fn ask(&mut self) -> Result<()> {
         let kind = self.call.kind();
         let is_set = self.call.lock.is_set();
         let is_asked_on = std::mem::take(&mut self.asks_for_all);
@@ -207,7 +202,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             queue.ask(self.now.steady);
         }
         let in_turn = if is_set { None } else { self.in_turn() };
-        self.ask_nodes(self.call.key(), kind, in_turn)
+        self.last = Some(self.ask_nodes(self.call.key(), kind, in_turn)?);
+        Ok(())
     }
 
     fn ask_nodes(
@@ -245,14 +241,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
         Ok(asked)
     }
 
-    /// Counts an attempt that took so many round trips.
-    pub(super) fn attempted(
-        &mut self,
-        record: AttemptRecord,
-        result: RoundResult,
-        round_trips: u32,
-    ) {
-        let (record, result) = self.last.insert((record, result));
+    /// Counts the last attempt, which took so many round trips.
+    pub(super) fn attempted(&mut self, round_trips: u32) {
+        let Some((record, result)) = &mut self.last else {
+            return;
+        };
         let random = random_unless_won(result);
         if let Some(round) = &mut result.queue {
             round.on_refusals(result.tally.refused());
@@ -371,7 +364,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Makes what is held of a lock that was won.
-    fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
+    fn acquired(&mut self, validity: Validity) -> Result<Option<HeldLock>> {
         let call = self.call;
         let LockCall {
             lock, local, ttl, ..
@@ -383,7 +376,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
         // The release removes the entry, if there is one.
         let waiter = self.waiter.take().filter(|_| departure.is_some());
         let may_have_entry = waiter.map_or(NodeSet::EMPTY, |waiter| waiter.seat.win(until));
-        let mut ticket = self.ticket.take();
         let held = self.last.take().map(|(record, _)| {
             let record = AttemptRecord {
                 reached: record.reached.union(may_have_entry),
@@ -397,7 +389,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 local.hold(HoldId::of(&record.token), validity, self.now);
                 // A shutdown waits for the ticket, and would not see the holder of a slot. It goes
                 // before the span begins, of which a subscriber may take a lock as well.
-                ticket.take_if(|_| !client.shutdown.has_begun());
+                self.ticket.take_if(|_| !client.shutdown.has_begun());
             }
             let held = lock.hold(local, record, validity, ttl, link);
             lock.keep(&held, || begun);
@@ -425,11 +417,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let is_told = cfg!(feature = "tracing") || client.report.is_observed();
         // If it is not granted, it is released before the ticket goes.
         call.check_granted(&held, is_told)?;
-        Ok(Some(Won { lock: held, ticket }))
+        Ok(Some(held))
     }
 
     /// The lock is held by another client.
-    fn held(&mut self) -> Option<Won<'a>> {
+    fn held(&mut self) -> Option<HeldLock> {
         self.account.faults = self
             .last
             .take()

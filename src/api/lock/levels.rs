@@ -23,9 +23,7 @@ impl Owner {
             lock.keep(&shared.held, || lock.client.engine.lease_now());
             return Ok(Some(Held::Shared(Share::of(shared))));
         }
-        let won = lock.take_by(wait, lock.begin_call()?, |attempts| {
-            Ok(attempts.run()?.map(|won| won.lock))
-        })?;
+        let won = lock.take_by(wait, lock.begin_call()?, |attempts| attempts.run())?;
         Ok(won.map(|held| Held::Shared(self.first_level(lock, held))))
     }
 

@@ -3,7 +3,7 @@
 
 use super::Lock;
 use super::account::CallAccount;
-use super::attempts::{Attempts, Won};
+use super::attempts::Attempts;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Ttl;
@@ -48,12 +48,11 @@ impl Lock {
             {
                 return Ok(Some(share));
             }
-            let Some(Won { lock, ticket }) = attempts.run()? else {
+            let Some(lock) = attempts.run()? else {
                 return Ok(None);
             };
-            let share = self.share(SharedLock::new(lock), attempts.account.span.link());
             // The thread's place in the queue outlasts this: the next one finds the lease.
-            drop(ticket);
+            let share = self.share(SharedLock::new(lock), attempts.account.span.link());
             Ok(Some(share))
         })?;
         Ok(share.map(Held::Shared))

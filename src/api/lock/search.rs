@@ -18,7 +18,7 @@ use crate::algorithm::queue::QueueRound;
 use crate::algorithm::vote::Outcome;
 use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
-use crate::engine::calls::{AttemptRecord, RoundResult};
+use crate::engine::calls::RoundResult;
 use crate::engine::local_queue::slots::TakenSlot;
 use crate::events::error::Result;
 
@@ -42,8 +42,8 @@ impl<'a> Attempts<'a, '_> {
         let slot = self.search.taken.take();
         slot.iter().for_each(TakenSlot::hold);
         Ok(won.map(|won| match slot {
-            Some(slot) => Held::Permit(won.lock, slot),
-            None => self.call.lock.held_alone(won.lock),
+            Some(slot) => Held::Permit(won, slot),
+            None => self.call.lock.held_alone(won),
         }))
     }
 
@@ -53,42 +53,54 @@ impl<'a> Attempts<'a, '_> {
             return Ok(());
         };
         let mut next = self.first_slot(permits);
-        let mut last: Option<(AttemptRecord, RoundResult)> = None;
+        let mut is_counted = true;
         for tries in 1..=MOST_TRIES {
             let Some(slot) = next.or_else(|| self.any_slot(permits)) else {
                 break;
             };
-            if let Some((record, result)) = last.take() {
-                let reached = record.reached.without(result.tally.refused());
-                let departure = self.departure();
-                self.call.undo(&record, reached, departure);
+            if tries > 1 {
+                self.undo_refused();
+                is_counted = true;
             }
             self.search.is_asked_on = tries > 1;
-            let Some((record, result)) = self.try_slot(permits, slot)? else {
+            if !self.try_slot(permits, slot)? {
+                break;
+            }
+            let Some((_, result)) = &self.last else {
                 break;
             };
+            is_counted = false;
             let is_refused = result.tally.acquisition() == Outcome::Held;
             let free = result
                 .queue
                 .as_deref()
                 .and_then(|round| self.free_slot(permits, round));
-            self.report_endless(permits, &result);
+            self.report_endless(permits, result);
             let was_in_turn = result.queue.is_some();
             let goes_on = is_refused && tries < MOST_TRIES && self.goes_on(free, was_in_turn);
             if !goes_on {
-                self.searched(record, result, tries);
+                self.searched(tries);
                 return Ok(());
             }
             self.give_up_slot();
             next = free;
-            last = Some((record, result));
         }
-        match last {
-            Some((record, result)) => self.searched(record, result, MOST_TRIES),
+        if is_counted {
             // All slots are this client's.
-            None => self.machine.refused_here(self.now.steady, random()),
+            self.machine.refused_here(self.now.steady, random());
+        } else {
+            self.searched(MOST_TRIES);
         }
         Ok(())
+    }
+
+    /// Undoes what the slot that was tried last has set: another one is asked for.
+    fn undo_refused(&mut self) {
+        let departure = self.departure();
+        if let Some((record, result)) = &self.last {
+            let reached = record.reached.without(result.tally.refused());
+            self.call.undo(record, reached, departure);
+        }
     }
 
     /// Whether a refused attempt asks for another slot: one that is free, or in turn, if it does
@@ -161,33 +173,37 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// Asks for a slot. A call that has no entry lets the next thread in the queue try another one
-    /// meanwhile. None if a thread of this client has it.
-    fn try_slot(
-        &mut self,
-        permits: &'a PermitSlots,
-        slot: usize,
-    ) -> Result<Option<(AttemptRecord, RoundResult)>> {
+    /// meanwhile. False if a thread of this client has it.
+    fn try_slot(&mut self, permits: &'a PermitSlots, slot: usize) -> Result<bool> {
         let Some(taken) = permits.slots.take(&permits.locks, slot, self.now.lease) else {
-            return Ok(None);
+            return Ok(false);
         };
         self.search.taken = Some(taken);
         if let (Some(ticket), None) = (&self.ticket, self.machine.queue()) {
             ticket.set_away(true);
         }
         self.call.local = &permits.locks[slot];
-        self.ask().map(Some)
+        self.ask()?;
+        Ok(true)
     }
 
     /// Counts the whole attempt.
-    fn searched(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
-        if !result.is_won() {
+    fn searched(&mut self, round_trips: u32) {
+        if !matches!(&self.last, Some((_, result)) if result.is_won()) {
             self.give_up_slot();
         }
-        let permits = self.call.lock.permits.as_ref();
-        self.search.free = permits
-            .zip(result.queue.as_deref())
+        let round = self
+            .last
+            .as_ref()
+            .and_then(|(_, result)| result.queue.as_deref());
+        self.search.free = self
+            .call
+            .lock
+            .permits
+            .as_ref()
+            .zip(round)
             .and_then(|(permits, round)| self.free_slot(permits, round));
-        self.attempted(record, result, round_trips);
+        self.attempted(round_trips);
         // A slot that was granted too late is given up as well.
         if self.machine.is_lost() {
             self.give_up_slot();
