@@ -58,7 +58,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Time after which a connection is read before it is used again: what is written to one that the
 /// server has closed is lost. Long against the time between two calls of a busy program, which is
 /// spared the system calls, and short against the time after which servers close idle connections.
-const IDLE_CHECK: Duration = Duration::from_millis(1);
+pub(super) const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
 pub(super) struct NodeConnection {

@@ -100,6 +100,7 @@ impl Nodes {
                 counting: NodeSet::EMPTY,
                 unsent: NodeSet::EMPTY,
                 queued_at: Timestamp::ORIGIN,
+                polled_at: Timestamp::ORIGIN,
                 blocked: NodeSet::EMPTY,
                 poll: PollList::new(waker, size, config.spin),
                 states: NodeStates::new(config.events.clone(), size, clock.now()),

@@ -121,6 +121,7 @@ impl Reactor for Nodes {
     }
 
     fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp) {
+        self.connections.polled_at = now;
         self.connections.poll.drain_waker(&watch);
         self.connections.leave_late(now);
         if watch.woken {

@@ -225,11 +225,11 @@ impl Nodes {
             context: None,
         };
         let ticket = self.open_command(purpose, key, token, kind, verb);
+        for node in reached.without(self.connections.ready(now)).iter() {
+            self.prepare_to_release(node, now);
+        }
         let mut ready = NodeSet::EMPTY;
         for node in self.connections.nodes() {
-            if reached.contains(node) {
-                self.prepare_to_release(node, now);
-            }
             let connection = &mut self.connections[node];
             let is_wanted =
                 reached.contains(node) || is_everywhere && connection.is_responsive(now);
@@ -443,8 +443,9 @@ impl Nodes {
     /// Prepares these nodes for a request, and returns those that it can be queued for. The others
     /// have voted with their faults.
     fn prepare(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) -> NodeSet {
-        let mut ready = NodeSet::EMPTY;
-        for node in nodes.iter() {
+        let unknown = nodes.without(self.connections.ready(now));
+        let mut ready = nodes.without(unknown);
+        for node in unknown.iter() {
             let Err(fault) = self.prepare_to_ask(node, now) else {
                 ready.insert(node);
                 continue;

@@ -67,6 +67,29 @@ fn a_connection_that_was_idle_is_read_and_the_votes_of_its_node_count_as_before(
 }
 
 #[test]
+fn a_connection_is_read_before_it_is_used_unless_it_was_polled_a_moment_ago() {
+    type Ask = fn(&mut Cluster, Timestamp) -> Ticket;
+    let acquire: Ask = Cluster::acquire;
+    let release: Ask = |cluster, now| cluster.release(EVERYWHERE, NodeSet::first(3), now);
+    for (ask, asked, read) in [
+        (acquire, 6, 1),
+        (acquire, 7, 7),
+        (release, 6, 1),
+        (release, 7, 7),
+    ] {
+        let mut cluster = Cluster::in_use(3, at(1));
+        (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
+        cluster.step(at(5));
+        assert_eq!(cluster.nodes.connections.counting, NodeSet::first(3));
+        let ticket = ask(&mut cluster, at(asked));
+        assert!(cluster.faulted(ticket).is_empty());
+        let each = &cluster.nodes.connections.each;
+        let read_at = each.iter().map(|each| each.session.incoming.read_at);
+        assert!(read_at.eq([at(read); 3]), "asked at {asked} ms");
+    }
+}
+
+#[test]
 fn plain_votes_of_a_node_that_counts_are_taken_without_an_event() {
     let mut cluster = Cluster::in_use(3, at(1));
     let ticket = cluster.acquire(at(1));
