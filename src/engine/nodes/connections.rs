@@ -88,14 +88,10 @@ impl Connections {
         self.changing(node)
     }
 
-    /// The nodes that can be asked without another look at their connections: their votes count as
-    /// they are, and a poll a moment ago would have shown the end of one.
-    pub(super) fn ready(&self, now: Timestamp) -> NodeSet {
-        if now.since(self.polled_at) <= IDLE_CHECK {
-            self.counting
-        } else {
-            NodeSet::EMPTY
-        }
+    /// Whether the end of a connection would have been noticed: a thread polls, or has polled a
+    /// moment ago.
+    pub(super) fn are_polled(&self, now: Timestamp) -> bool {
+        self.poll.watch.is_none() || now.since(self.polled_at) <= IDLE_CHECK
     }
 
     pub(super) fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {

@@ -15,12 +15,14 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
+use crate::engine::driver::Reactor;
 use crate::engine::rounds::{Attempt, HolderQuestion, Purpose};
 use crate::fault::Fault;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Operation, Verb};
 use crate::protocol::session::{Command, Session, Ticket};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Nodes {
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is
@@ -225,7 +227,7 @@ impl Nodes {
             context: None,
         };
         let ticket = self.open_command(purpose, key, token, kind, verb);
-        for node in reached.without(self.connections.ready(now)).iter() {
+        for node in reached.without(self.connections.counting).iter() {
             self.prepare_to_release(node, now);
         }
         let mut ready = NodeSet::EMPTY;
@@ -416,8 +418,14 @@ impl Nodes {
         (denied.len() > nodes - (nodes / 2 + 1)).then_some(denied)
     }
 
-    /// Does what was left for the next operation.
+    /// Does what was left for the next operation. What was not polled a moment ago is polled: a
+    /// connection may have been closed.
     fn tidy(&mut self, now: Timestamp) {
+        if !self.connections.counting.is_empty() && !self.connections.are_polled(now) {
+            let mut watch = self.watch(false, now);
+            Nodes::poll(&mut watch, Duration::ZERO);
+            self.absorb(watch, now);
+        }
         self.connections.leave_late(now);
         self.expire_background(now, now);
         self.subscribers.close_idle(&mut self.connections.poll, now);
@@ -443,7 +451,8 @@ impl Nodes {
     /// Prepares these nodes for a request, and returns those that it can be queued for. The others
     /// have voted with their faults.
     fn prepare(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) -> NodeSet {
-        let unknown = nodes.without(self.connections.ready(now));
+        // The others were polled when the operation began.
+        let unknown = nodes.without(self.connections.counting);
         let mut ready = nodes.without(unknown);
         for node in unknown.iter() {
             let Err(fault) = self.prepare_to_ask(node, now) else {

@@ -54,39 +54,44 @@ fn the_votes_of_a_node_count_as_they_are_while_nothing_is_held_against_it() {
 }
 
 #[test]
-fn a_connection_that_was_idle_is_read_and_the_votes_of_its_node_count_as_before() {
-    let mut cluster = Cluster::in_use(3, at(1));
-    (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
-    cluster.acquire(at(5));
-    let Connections { each, counting, .. } = &cluster.nodes.connections;
-    assert!(
-        each.iter()
-            .all(|each| each.session.incoming.read_at == at(5))
-    );
-    assert_eq!(*counting, NodeSet::first(3));
-}
-
-#[test]
-fn a_connection_is_read_before_it_is_used_unless_it_was_polled_a_moment_ago() {
+fn connections_are_polled_before_they_are_used_unless_a_thread_polls_or_did_a_moment_ago() {
     type Ask = fn(&mut Cluster, Timestamp) -> Ticket;
     let acquire: Ask = Cluster::acquire;
     let release: Ask = |cluster, now| cluster.release(EVERYWHERE, NodeSet::first(3), now);
-    for (ask, asked, read) in [
-        (acquire, 6, 1),
-        (acquire, 7, 7),
-        (release, 6, 1),
-        (release, 7, 7),
+    for (ask, is_polling, asked, polled) in [
+        (acquire, false, 6, 5),
+        (acquire, false, 7, 7),
+        (acquire, true, 7, 5),
+        (release, false, 6, 5),
+        (release, false, 7, 7),
     ] {
         let mut cluster = Cluster::in_use(3, at(1));
         (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
         cluster.step(at(5));
+        let _watch = cluster.nodes.connections.poll.watch.take_if(|_| is_polling);
         assert_eq!(cluster.nodes.connections.counting, NodeSet::first(3));
         let ticket = ask(&mut cluster, at(asked));
         assert!(cluster.faulted(ticket).is_empty());
-        let each = &cluster.nodes.connections.each;
-        let read_at = each.iter().map(|each| each.session.incoming.read_at);
-        assert!(read_at.eq([at(read); 3]), "asked at {asked} ms");
+        let polled_at = cluster.nodes.connections.polled_at;
+        assert_eq!(polled_at, at(polled), "asked at {asked} ms");
     }
+}
+
+#[test]
+fn a_connection_that_has_ended_while_it_was_idle_is_made_anew_before_it_is_used() {
+    let mut cluster = Cluster::in_use(3, at(1));
+    (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
+    cluster.servers[0].end();
+    let mut times = (0..).map(|time| at(5 + 2 * time));
+    soon(|| {
+        let ticket = cluster.queue(times.next()?);
+        assert!(cluster.faulted(ticket).is_empty());
+        cluster.nodes.connections[node(0)]
+            .is_connecting()
+            .then_some(())
+    });
+    let others = NodeSet::first(3).without(NodeSet::only(node(0)));
+    assert_eq!(cluster.nodes.connections.counting, others);
 }
 
 #[test]
