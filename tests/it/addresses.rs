@@ -1,19 +1,11 @@
 //! Addresses that lead astray: two to one server, which then still has one vote, and a name that
 //! leads nowhere.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, cut, failure, long_lock, promptly,
-    short_timeout_client_of, take, unlock, value,
-};
+use crate::prelude::*;
 use crate::support::preload;
-use crate::support::process::{alone_with, eventually};
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use std::{fs, io, thread};
+use crate::support::process::alone_with;
+use std::io;
+use std::net::{Shutdown, TcpListener};
 
 /// The same server as `localhost`.
 fn by_name(server: &Server) -> String {

@@ -1,10 +1,7 @@
 //! Many requests that wait for their answers on one connection, as from many threads to a node that
 //! is far away.
 
-use crate::clients::{SOON, client_at, client_of, long_lock, take};
-use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Server, free_port};
+use crate::prelude::*;
 use std::io;
 use std::net::TcpListener;
 use std::thread::Builder;

@@ -4,12 +4,9 @@
 mod counted;
 
 use crate::capi::library::compile_rust;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::tidy::path::listed;
 use counted::Counts;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::thread;
 
 /// How many pairs the two programs make whose difference counts.
 const PAIRS: [usize; 2] = [100, 300];

@@ -2,15 +2,8 @@
 
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, can_take, client, deployment, gone_for_good,
-    long_lock, pause, resume, short_timeout_client_of, take, unlock, value,
-};
-use crate::support::process::{alone, eventually, processor_time, threads_named};
-use crate::support::server::Server;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, Wait};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::process::{processor_time, threads_named};
 
 /// Long enough for a thread to be in the middle of its wait.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -4,19 +4,10 @@
 //! sent. What a socket does not take at once is sent by a thread of its own while no call is under
 //! way.
 
-use crate::clients::{
-    SOON, builder, client_at, client_of, key_counts, long_lock, pause, resume, take,
-};
-use crate::support::child::{Child, End};
-use crate::support::fake::{Act, Fake, healthy, say};
-use crate::support::process::{alone, eventually, threads_named};
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
+use crate::prelude::*;
+use crate::support::process::threads_named;
 use quorumlock::ServerError;
-use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock};
 use std::collections::HashSet;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The round trip to a far node.
 const FAR: Duration = Duration::from_millis(40);

@@ -1,26 +1,12 @@
 //! Nodes in cluster mode: a cluster of one shard is a node, whichever of its servers the URL names;
 //! one of several shards is not.
 
-use crate::clients::{
-    LONG_TTL, SOON, Seen, StopAtEnd, builder, can_take, causes, client, client_of, failure,
-    long_lock, shows, take, unlock,
-};
 use crate::faults::counts_when_locks_have_ended;
-use crate::support::capable::has_users;
-use crate::support::fake::{self, Act, Fake, healthy, say};
-use crate::support::process::eventually;
-use crate::support::queues::{has_channels, has_entries};
-use crate::support::server::{Plan, Server, binaries};
+use crate::prelude::*;
+use crate::support::fake;
+use crate::support::server::{Plan, binaries};
 use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
-use quorumlock::event::Event;
-use quorumlock::kind::Any;
-use quorumlock::{
-    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock, Watchdog,
-};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU16;
 
 fn plan(binary: &std::path::Path) -> Plan {
     Server::plan().binary(binary)

@@ -1,13 +1,8 @@
 //! `Redlock::connect`: all connections at once, what each node is, and whether there is a quorum of
 //! them.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, long_lock, promptly, take, unlock,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, NodeState, NodeStatus, Phase, Redlock};
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::NodeStatus;
 
 fn states(nodes: &[NodeStatus]) -> Vec<NodeState> {
     nodes.iter().map(NodeStatus::state).collect()

@@ -1,21 +1,10 @@
 //! Credentials that a provider returns: rotated while locks are held, in files, and from providers
 //! that fail.
 
-use crate::clients::{StopAtEnd, client_at, unlock};
-use crate::support::fake::{Fake, is};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::queues::connections;
-use crate::support::server::{Answer, Server};
-use quorumlock::event::Event;
-use quorumlock::{
-    Builder, Cause, Credentials, CredentialsError, ErrorKind, Mutex, Redlock, ReleaseOutcome,
-    Watchdog,
-};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex as Cell};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use quorumlock::{Credentials, CredentialsError};
+use std::sync::Mutex as Cell;
 
 /// Far more than a rotation takes, for machines that are busy.
 const LONG: Duration = Duration::from_secs(20);

@@ -1,10 +1,7 @@
 //! Descriptors that belong to the library: no program that the host starts inherits one.
 
-use crate::clients::{SOON, builder, long_lock, take};
-use crate::support::process::{alone, descriptors, eventually};
-use crate::support::server::Server;
-use std::process::Command;
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::process::descriptors;
 
 /// Connections for commands, connections for subscriptions, and the pair that wakes the driver.
 #[test]

@@ -12,19 +12,14 @@ mod queues;
 mod requests;
 mod sequence;
 
-use crate::clients::address_of;
-use crate::support::server::Server;
-use crate::support::versions::servers;
-use quorumlock::Phase;
-use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use crate::prelude::*;
+use quorumlock::embedded::ServerKind;
 use quorumlock::protocol::command;
 use quorumlock::protocol::kinds::plain;
 use quorumlock::protocol::resp;
 use quorumlock::protocol::server_info::ServerInfo;
 use requests::{LONG, notes, requests, requests_for_sets, token};
 use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 
 /// Longer than a test lasts, in milliseconds.
 const TTL: u64 = 600_000;

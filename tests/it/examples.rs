@@ -2,18 +2,12 @@
 //! what it describes.
 
 use crate::capi::library::{BUILD_LIMIT, Ending, Running, root};
-use crate::clients::{SOON, ask, client, long_lock};
 use crate::credentials::{servers_with_users, set_passwords};
-use crate::support::queues::has_entries;
-use crate::support::server::Server;
+use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 /// The folder of the programs, which are built the first time: with what the tests were built with,
 /// so that only the programs are compiled.

@@ -1,16 +1,13 @@
 //! What reaches the crates `log` and `metrics`.
 
-use crate::clients::{SOON, builder, client_with, long_lock, take};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
+use crate::prelude::*;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Recorder,
     SharedString, Unit,
 };
-use quorumlock::{Counters, event};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use quorumlock::event;
+use std::sync::Mutex;
 
 /// Keeps level, target and text of each line.
 static LINES: Mutex<Vec<(Level, String, String)>> = Mutex::new(Vec::new());

@@ -5,14 +5,7 @@
 //! servers is looked at until it is as it should be; what must not have happened shows in the
 //! servers' own counts.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, deployment, failure, gone_for_good, left, long_lock,
-    ok, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 const KEY: &str = "k";
 const OTHER: &str = "other";

@@ -8,21 +8,10 @@ mod game;
 mod hand_offs;
 mod storms;
 
-use crate::clients::{
-    SOON, Seen, builder, calls, client, client_at, client_with, deployment, failure, long_lock,
-    shows, take,
-};
-use crate::support::process::{alone, eventually};
-use crate::support::queues::{Stranger, count, entries, forge, has_channels, no_entry_stays};
-use crate::support::server::Server;
+use crate::prelude::*;
+use crate::support::queues::{Stranger, forge};
 use game::{Game, MakeMutex, Turn, overtakes};
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::event::Event;
-use quorumlock::kind::{Any, Kind};
-use quorumlock::{Cause, ErrorKind, Mutex, MutexGuard, Redlock};
 use std::sync::Mutex as Guarded;
-use std::thread;
-use std::time::Duration;
 
 const FENCED_KEY: &str = "quorumlock-fence:k";
 /// How long programs compete at a stretch, in seconds. Children have an alarm.

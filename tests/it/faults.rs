@@ -1,19 +1,8 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three
 //! costs nothing. [`messages`](crate::messages) has those whose whole message is checked.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, can_take, causes, client, client_of, client_with, failure,
-    gone_for_good, long_lock, ok, promptly, promptly_from, short_timeout_client_of, shows, take,
-    unlock,
-};
+use crate::prelude::*;
 use crate::support::capable::has_slow_loading;
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock};
-use std::net::TcpStream;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";

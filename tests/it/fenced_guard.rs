@@ -1,12 +1,7 @@
 //! Fenced mutexes and their guards: each way to lock returns a number, and nothing of a plain lock
 //! is missing. And what a guard ensures.
 
-use crate::clients::{SOON, deployment, fails, long_lock};
-use quorumlock::kind::Any;
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Wait, Watchdog,
-};
-use std::time::Duration;
+use crate::prelude::*;
 
 const KEY: &str = "quorumlock-fence:k";
 

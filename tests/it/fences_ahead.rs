@@ -1,17 +1,9 @@
 //! A fence that no clock explains, on some of the nodes: they are left out, report it, and spoil no
 //! number of the others.
 
-use crate::clients::{
-    SOON, causes, client, client_at, client_of, failure, long_lock, micros, ok, shows, take,
-    unlock, value,
-};
-use crate::support::fake::{Fake, healthy, say};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, ErrorKind, FencingToken, Phase};
-use std::time::Duration;
 
 const KEY: &str = "quorumlock-fence:k";
 /// 2⁵³ − 2, released.

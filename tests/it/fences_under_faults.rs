@@ -10,15 +10,10 @@
 //! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` sets how many there are to be at
 //! least, and `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
-use crate::clients::{calling, client_at};
+use crate::prelude::*;
 use crate::storm::log::bytes;
 use crate::storm::{Stay, Storm, Story, Worker, durable, judge, now, number, seed};
-use quorumlock::ErrorKind;
-use quorumlock::event::Event;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU32;
 
 const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
 const PROCESSES: usize = 4;

@@ -9,15 +9,7 @@
 mod nodes;
 mod scripts;
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, client, left, long_lock, micros, ok, scripts_run, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use crate::support::versions::servers;
-use quorumlock::{ExtendOutcome, FencingToken, ReleaseOutcome, Watchdog};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 const KEY: &str = "quorumlock-fence:k";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -4,23 +4,10 @@
 //! Each test runs alone in a process, and forks it. What a child has sent shows in the servers' own
 //! counts, or in the record of a fake.
 
-use crate::clients::{
-    LONG_TTL, SOON, StopAtEnd, calls, client, client_of, deployment, everywhere, gone_for_good,
-    long_lock, take, unlock, value,
-};
-use crate::support::child::{Child, End, Parent};
-use crate::support::fake::Fake;
-use crate::support::process::{alone, eventually};
+use crate::prelude::*;
+use crate::support::child::Parent;
 use crate::support::queues::subscribers;
-use crate::support::server::Server;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{
-    CancelHandle, Error, ErrorKind, ExtendOutcome, Lease, MutexGuard, Redlock, ReleaseOutcome,
-    Wait, Watchdog,
-};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::Error;
 
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(2);

@@ -3,14 +3,10 @@
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
-use crate::clients::{
-    calls, causes, client, client_of, gone_for_good, long_lock, take, unlock, user,
-};
+use crate::prelude::*;
 use crate::support::capable::with_users;
-use crate::support::server::{Answer, Server};
-use crate::support::versions::{servers, servers_with};
+use crate::support::versions::servers_with;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, Phase, Redlock};
 
 fn releases(server: &Server) -> Vec<(&'static str, u64)> {
     ["eval", "evalsha"]

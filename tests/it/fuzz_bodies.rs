@@ -8,10 +8,9 @@
 #[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;
 
-use std::fs;
+use crate::prelude::*;
 use std::hash::{BuildHasher, RandomState};
 use std::panic;
-use std::path::Path;
 
 /// Inputs per body, in addition to the seeds themselves.
 const INPUTS: usize = 4_000;

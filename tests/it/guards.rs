@@ -1,15 +1,7 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
-use crate::clients::{
-    SLACK, SOON, builder, can_take, client, deployment, everywhere, gone_for_good, long_lock,
-    pause, promptly_from, resume, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
+use crate::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(150);
 

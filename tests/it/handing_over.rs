@@ -1,17 +1,9 @@
 //! A held lock changes hands: between threads, clients and processes, and no other client gets it
 //! meanwhile.
 
-use crate::clients::{
-    LONG_TTL, SLACK, SOON, calls, client, client_of, deployment, fails, failure, gone_for_good,
-    left, long_lock, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, Watchdog};
+use crate::prelude::*;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 pub(crate) const KEY: &str = "k";
 pub(crate) const TTL: Duration = Duration::from_millis(300);

@@ -1,18 +1,12 @@
 //! The harness under test: disturbed wires, servers that misbehave, and what a killed program
 //! leaves. All else of it is used by every other test.
 
-use std::fs;
+use crate::prelude::*;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::support::fake::Fake;
 use crate::support::process;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::{Answer, Server, free_port};
 
 /// Long enough for anything that is to happen on a busy machine.
 const SOON: Duration = Duration::from_secs(10);

@@ -1,20 +1,11 @@
 //! Nodes that are no servers, or hostile ones: errors name what they do. The library never trusts
 //! their answers, never waits longer for them, and never repeats what they sent.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_at, client_of, failure, long_lock, promptly, shows,
-    take, unlock,
-};
 use crate::faults::{is_named, keeps_secrets};
-use crate::support::fake::{Act, Event, Fake, healthy, say};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
+use crate::prelude::*;
+use crate::support::fake::Event;
 use quorumlock::ServerError;
-use quorumlock::{Cause, Phase};
-use std::fs;
 use std::io;
-use std::thread;
-use std::time::Duration;
 
 #[test]
 fn a_web_server() {

@@ -1,12 +1,7 @@
 //! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node
 //! timeout and no more.
 
-use crate::clients::{
-    NODE_TIMEOUT, SLACK, TRIES, causes, failure, pause, resume, short_timeout_client_of,
-};
-use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// How much longer a lock and unlock may take with a hung minority than without: the median against
 /// the median.

@@ -2,13 +2,7 @@
 //!
 //! Each client here is a *fresh program*: it has met no node before.
 
-use crate::clients::{SOON, ask, builder, calls, client_at, take, value};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::{Builder, MutexGuard, Redlock};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// Long enough to be restarted in, and short enough to be waited for.
 const MAX_TTL: Duration = Duration::from_secs(4);

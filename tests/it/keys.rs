@@ -1,14 +1,7 @@
 //! What is on the servers: the key that a resource becomes, for how long, and what others may make
 //! of it.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, client, client_with, everywhere, gone_for_good, long_lock, promptly,
-    shows, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::{ErrorKind, ReleaseOutcome};
-use std::time::Duration;
+use crate::prelude::*;
 
 #[test]
 fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {

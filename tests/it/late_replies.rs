@@ -4,16 +4,7 @@
 //! of one lock. So a late grant meets a later request at every possible moment here: before it is
 //! made, while it waits, after it has given up.
 
-use crate::clients::{
-    NODE_TIMEOUT, SOON, can_take, client, failure, long_lock, short_timeout_client_of, take, unlock,
-};
-use crate::support::fake::{Act, Fake, healthy, say};
-use crate::support::process::eventually;
-use crate::support::proxy::Proxy;
-use crate::support::server::Server;
-use quorumlock::ErrorKind;
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// A node that grants the first `SET` so late, and then answers whatever came meanwhile; every
 /// other `SET` is refused.

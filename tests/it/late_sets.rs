@@ -5,15 +5,7 @@
 //! takes them back. Each test sees by the server's own count that the `SET` did run late, so that a
 //! missing key proves something.
 
-use crate::clients::{
-    NODE_TIMEOUT, SOON, calls, client_at, client_with, failure, gone_for_good, long_lock, pause,
-    resume, take, unlock,
-};
-use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock};
-use std::thread;
+use crate::prelude::*;
 
 #[test]
 fn a_set_that_runs_late_on_the_only_master_is_undone() {

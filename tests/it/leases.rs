@@ -1,15 +1,10 @@
 //! What a lease shows and does not show, and which ones are refused: ended, of something else, or
 //! made up.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_with, deployment, long_lock, shows, take,
-    unlock, value,
-};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
-use crate::support::server::Server;
-use quorumlock::kind::{Any, Fenced, Read, Set, Slot};
-use quorumlock::{ErrorKind, Lease, MutexGuard};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use crate::prelude::*;
+use quorumlock::kind::{Fenced, Read, Set, Slot};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {

@@ -1,18 +1,11 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the
 //! servers.
 
-use crate::clients::{
-    LONG_TTL, SOON, calls, client, client_with, deployment, gone_for_good, long_lock, take, unlock,
-};
-use crate::support::server::Server;
+use crate::prelude::*;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::cell::Cell;
 use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 const THREADS: usize = 6;
 /// Long enough for a thread that has announced that it will queue to have queued.

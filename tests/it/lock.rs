@@ -1,7 +1,6 @@
 //! The lock on real servers: which client gets it, and what remains on the servers.
 
-use crate::clients::{client, deployment, unlock};
-use std::time::Duration;
+use crate::prelude::*;
 
 #[test]
 fn a_lock_excludes_until_it_is_released() {

@@ -1,10 +1,7 @@
 //! What is called when a lock is lost: once, in time, with nothing in its way.
 
-use crate::clients::{LONG_TTL, SOON, deployment, gone_for_good, long_lock, take, unlock};
+use crate::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
-use quorumlock::{ExtendOutcome, MutexGuard, ReleaseOutcome, Watchdog};
-use std::thread;
-use std::time::Duration;
 
 const KEY: &str = "k";
 const SHORT: Duration = Duration::from_millis(60);

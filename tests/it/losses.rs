@@ -4,12 +4,8 @@
 //! of several is enough; what the library does late is late every time. How many tries that took is
 //! printed, with the times that were left.
 
-use crate::clients::{SLACK, SOON, TRIES, deployment, pause, short_timeout_client_of, take, value};
-use crate::support::server::Server;
+use crate::prelude::*;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ErrorKind, MutexGuard, ReleaseOutcome, Watchdog};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(1);

@@ -59,6 +59,7 @@ mod observing;
 mod pending_releases;
 mod permanent_errors;
 mod poll_failures;
+mod prelude;
 #[cfg(feature = "cli")]
 mod procedures;
 mod queue;

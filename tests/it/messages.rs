@@ -3,16 +3,10 @@
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
-use crate::clients::{
-    SOON, builder, can_take, client_at, client_of, client_with, failure, long_lock, ok, take,
-    unlock,
-};
 use crate::faults::keeps_secrets;
-use crate::support::capable::{has_users, knows_users};
-use crate::support::fake::{Act, Event, Fake, say};
-use crate::support::process::eventually;
-use crate::support::server::{Server, free_port};
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::capable::knows_users;
+use crate::support::fake::Event;
 
 /// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";

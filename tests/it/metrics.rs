@@ -2,14 +2,9 @@
 //! that a strict reader accepts. That they count every call and hold once is a rule of the
 //! simulator.
 
-use crate::clients::{LONG_TTL, SOON, builder, client_with, gone_for_good, long_lock, take};
+use crate::prelude::*;
 use crate::support::exposition::Exposition;
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{Counters, ExtendOutcome, Redlock};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::OnceLock;
 
 /// What the counters show now.
 fn shown(counters: &Counters) -> Exposition {

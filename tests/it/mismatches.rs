@@ -1,13 +1,8 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and
 //! change, and a metric. Locks work.
 
-use crate::clients::{Seen, ask, builder, cut, take};
-use crate::support::capable::has_users;
-use crate::support::server::Server;
-use quorumlock::event::{Event, Mismatch};
-use quorumlock::{Builder, Counters, Redlock};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::event::Mismatch;
 
 const MAX_TTL: Duration = Duration::from_secs(4);
 /// A connection has another look at its node after this.

@@ -36,13 +36,10 @@ mod flood;
 mod packets;
 mod worker;
 
+use crate::prelude::*;
 use crate::storm::{Counter, Story, Worker, judge, number, seed};
-use crate::support::process::eventually;
-use crate::support::server::Server;
 use faults::{Nemesis, STRIKES};
-use quorumlock::{Redlock, Wait};
 use std::fmt::Write;
-use std::time::{Duration, Instant};
 
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
 const SERVERS: usize = 5;

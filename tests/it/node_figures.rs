@@ -1,10 +1,7 @@
 //! What a client has counted of each node: how long its replies took, and how it failed.
 
-use crate::clients::{SOON, client, client_with, long_lock, take, unlock};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{Cause, NodeStatus, Phase};
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::NodeStatus;
 
 const PAIRS: u64 = 20;
 

@@ -7,16 +7,10 @@ mod endpoint;
 mod alerts;
 
 use crate::capi::library::root;
-use crate::clients::{SOON, client_with, long_lock, take};
+use crate::prelude::*;
 use crate::support::exposition::Exposition;
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::Counters;
-use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::net::{SocketAddr, TcpListener};
 
 /// Labels that Prometheus adds, or the dashboard's queries make.
 const ADDED: [&str; 3] = ["instance", "job", "le"];

@@ -10,16 +10,9 @@ mod calls;
 mod itself;
 mod nodes;
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calling, calls, client, long_lock, pause, resume, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUpReason};
-use quorumlock::{Builder, ExtendOutcome, Phase, Redlock, ReleaseOutcome, Watchdog};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::event::GaveUpReason;
+use std::sync::Mutex;
 
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(1);

@@ -3,18 +3,8 @@
 
 mod outages;
 
-use crate::clients::{
-    SOON, ask, calls, causes, client, client_at, client_of, client_with, hang_and_fill, long_lock,
-    take, unlock, value,
-};
-use crate::support::fake::{Act, Event, Fake, healthy};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, ExtendOutcome};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::fake::Event;
 
 #[test]
 fn a_server_without_its_replicas_releases_when_it_has_them_again() {

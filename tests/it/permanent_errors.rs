@@ -1,14 +1,7 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never
 //! expires.
 
-use crate::clients::{SOON, Seen, ask, client_with, value};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::{Server, free_port};
-use quorumlock::event::Event;
-use quorumlock::{Builder, Cause, ErrorKind, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// Longer than any test lasts.
 const LONG: Duration = Duration::from_secs(60);

@@ -1,10 +1,7 @@
 //! A process whose limit of descriptors is lowered below what it has open: poll fails for good.
 
-use crate::clients::{client_with, long_lock, take, unlock};
-use crate::support::process::alone;
-use crate::support::server::Server;
+use crate::prelude::*;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use std::time::{Duration, Instant};
 
 /// How long nodes that hang are waited for.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);

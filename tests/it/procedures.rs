@@ -6,12 +6,8 @@
 
 mod site;
 
-use crate::clients::{NODE_TIMEOUT, SOON, ask, take, value};
-use crate::support::process::eventually;
-use quorumlock::{MutexGuard, Redlock};
+use crate::prelude::*;
 use site::{Nodes, Site, procedure};
-use std::thread;
-use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(4);
 const SHORT: Duration = Duration::from_secs(1);

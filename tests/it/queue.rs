@@ -8,17 +8,11 @@ mod forged;
 mod kinds;
 mod rights;
 
-use crate::clients::{SOON, ask, builder, client, long_lock, take};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::queues::{
-    Stranger, channels, connections, count, entries, forge_member, no_entry_stays,
-    no_entry_stays_behind,
+    Stranger, channels, connections, forge_member, no_entry_stays_behind,
 };
-use crate::support::server::Server;
 use kinds::{KINDS, Kind};
-use quorumlock::{Builder, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Short enough to wait for it several times, and longer than any round trip.
 const PLACE_LEASE: Duration = Duration::from_millis(400);

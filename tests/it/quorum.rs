@@ -4,10 +4,7 @@
 //! A lost attempt is undone without waiting for it, and a won one does not wait for stragglers. So
 //! the keys on the servers are checked until they are as they should be.
 
-use crate::clients::{SOON, client, long_lock, value};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::ReleaseOutcome;
+use crate::prelude::*;
 
 const KEY: &str = "k";
 const OTHER: &str = "other";

@@ -14,22 +14,11 @@ mod sharing;
 mod under_faults;
 mod waiting;
 
-use crate::clients::{
-    LONG_TTL, NODE_TIMEOUT, SOON, client, client_with, deployment, fails, gone_for_good, shows,
-    unlock, value, wait_for,
-};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::queues;
-use crate::support::server::{Answer, Server};
-use crate::support::sides::Sides;
-use crate::support::versions::servers;
 use quorumlock::kind::{Read, Write};
 use quorumlock::protocol::kinds;
-use quorumlock::{
-    ErrorKind, ExtendOutcome, Lease, Redlock, RwReadGuard, RwWriteGuard, Wait, Watchdog,
-};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::{RwReadGuard, RwWriteGuard};
 
 const KEY: &str = "quorumlock-rw:k";
 const TTL: Duration = Duration::from_secs(1);

@@ -2,16 +2,7 @@
 //! lines beside it, the users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
-use crate::clients::{SOON, Seen, client_at, client_of, gone_for_good, take, unlock};
-use crate::support::server::{Answer, Server};
-use quorumlock::event::Event;
-use quorumlock::kind::Any;
-use quorumlock::{ExtendOutcome, Mutex, Redlock, ReleaseOutcome};
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// The code blocks of this language behind a heading of a page, as they are printed.
 pub(crate) fn blocks(page: &str, heading: &str, language: &str) -> Vec<String> {

@@ -1,17 +1,7 @@
 //! Connections that come late, break and come back: without a call for it, and without costing an
 //! attempt.
 
-use crate::clients::{
-    SOON, ask, builder, can_take, causes, client, client_at, client_of, failure, hang_and_fill,
-    long_lock, take, unlock, value,
-};
-use crate::support::fake::{Act, Fake, say};
-use crate::support::process::eventually;
-use crate::support::server::{Server, free_port};
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, RestartPolicy};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(60);
 

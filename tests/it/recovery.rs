@@ -1,16 +1,8 @@
 //! Nodes that come back, or seem to: they get the releases that they missed, and are not asked
 //! without end.
 
-use crate::clients::{SOON, client_at, client_of, long_lock, take, value};
-use crate::support::fake::{Act, Event, Fake, healthy, say};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::Redlock;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::fake::Event;
 
 #[test]
 fn a_node_that_missed_many_releases_comes_back_and_gets_them() {

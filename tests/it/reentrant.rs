@@ -2,20 +2,9 @@
 
 mod hopping;
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calling, calls, client, client_with, deployment, gone_for_good, left,
-    nowhere, pause, resume, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{
-    ErrorKind, ExtendOutcome, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReleaseOutcome, Wait,
-    Watchdog,
-};
-use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::{ReentrantGuard, ReentrantMutex};
+use std::sync::OnceLock;
 
 const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
 const EXPIRED: ReleaseOutcome = ReleaseOutcome::Expired;

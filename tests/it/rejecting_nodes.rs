@@ -1,15 +1,8 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, Seen, ask, builder, client_with, long_lock, take};
-use crate::support::capable::has_users;
-use crate::support::fake::{Act, Fake, healthy, is, say};
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 use quorumlock::ServerError;
-use quorumlock::event::Event;
-use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
 /// An event about a node, in words behind its address.
 fn about_node(event: &Event) -> Option<String> {

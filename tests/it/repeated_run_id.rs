@@ -5,12 +5,8 @@
 //! same, so the server that repeats the run id takes no vote away; and no lock has two holders
 //! because of it.
 
-use crate::clients::{client_at, client_of, long_lock, take, unlock};
-use crate::support::fake::{Act, Event, Fake, healthy, is, say};
-use crate::support::proxy::Proxy;
-use crate::support::server::Server;
-use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::fake::Event;
 
 /// Clients that are built one after the other: some connect to the genuine server first, others to
 /// the fake.

@@ -7,16 +7,8 @@
 mod node_status;
 mod replicas;
 
-use crate::clients::{
-    SOON, ask, builder, calls, can_take, causes, client_at, failure, gone_for_good, shows, take,
-    unlock,
-};
+use crate::prelude::*;
 use crate::support::capable::has_slow_loading;
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::{Builder, Cause, ErrorKind, ExtendOutcome, Mutex, NodeState, Phase, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
 /// Long enough to be restarted in, and short enough to be waited for.

@@ -5,18 +5,9 @@
 //! versions. Here the causes are real, and what counts is what comes of them. `QUORUMLOCK_SERVERS`
 //! names further servers, separated by colons.
 
-use crate::clients::{
-    SOON, causes, client, client_of, client_with, failure, ok, take, unlock, user,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
 use crate::support::versions::{servers_with, shown};
 use quorumlock::ServerError;
-use quorumlock::kind::Any;
-use quorumlock::{
-    Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome,
-};
-use std::time::Duration;
 
 const KEY: &str = "k";
 /// Longer than a test lasts.

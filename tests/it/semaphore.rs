@@ -5,20 +5,9 @@ mod crowd;
 mod faults;
 mod passing;
 
-use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calls, client, client_with, deployment, fails, gone_for_good,
-    lateness, left, long_lock, shows, unlock, value,
-};
-use crate::support::process::{alone, eventually};
+use crate::prelude::*;
 use crate::support::queues;
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, Permit, Redlock, ReleaseOutcome, Semaphore, Wait,
-    Watchdog,
-};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::{Permit, Semaphore};
 
 const NAME: &str = "permits";
 

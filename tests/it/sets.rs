@@ -5,18 +5,9 @@ mod parts;
 mod ring;
 mod waits;
 
-use crate::clients::{
-    LONG_TTL, SOON, Seen, calls, client, client_with, deployment, everywhere, gone_for_good, left,
-    unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::event::Event;
+use crate::prelude::*;
 use quorumlock::kind::Set;
-use quorumlock::{
-    ErrorKind, ExtendOutcome, Lease, MutexSet, Redlock, ReleaseOutcome, SetGuard, Watchdog,
-};
-use std::time::Duration;
+use quorumlock::{MutexSet, SetGuard};
 
 /// A set of these resources, with a time to live that outlives the test.
 pub(crate) fn set(client: &Redlock, names: &[&str]) -> MutexSet {

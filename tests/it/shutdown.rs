@@ -4,21 +4,10 @@
 mod calls;
 mod waits;
 
-use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, client, deployment, gone_for_good, key_counts, long_lock, take,
-    unlock,
-};
-use crate::support::child::{Child, End};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUpReason};
-use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, NodeFault, Owner, Redlock, ReleaseOutcome, ShutdownOutcome,
-    Wait, Watchdog,
-};
-use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::event::GaveUpReason;
+use quorumlock::{NodeFault, ShutdownOutcome};
+use std::sync::OnceLock;
 
 /// Long enough for a thread to be in the middle of its wait.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -1,20 +1,10 @@
 //! Observers and callbacks that take their time: a guard that is returned is valid, and no call
 //! that only looks waits.
 
-use crate::clients::{
-    SOON, builder, calling, client, client_with, gone_for_good, long_lock, pause, resume, shows,
-    take,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use crate::support::sides::Sides;
-use quorumlock::event::Event;
-use quorumlock::{ErrorKind, ExtendOutcome, Mutex, Owner, RwReadGuard, Wait};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::prelude::*;
+use quorumlock::RwReadGuard;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const KEY: &str = "slow";
 const TTL: Duration = Duration::from_millis(300);

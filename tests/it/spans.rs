@@ -3,19 +3,9 @@
 
 mod subscriber;
 
-use crate::clients::{LONG_TTL, SOON, builder, client, deployment, fails, long_lock, take, unlock};
-use crate::support::child::{Child, End};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
-use quorumlock::kind::Kind;
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Owner, Redlock, ReleaseOutcome,
-    Wait, Watchdog,
-};
+use crate::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex as Guarded, mpsc};
-use std::thread;
-use std::time::Duration;
 use subscriber::{Shown, Spans};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, info_span};

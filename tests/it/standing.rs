@@ -1,17 +1,8 @@
 //! Locks that are held for some time at least, however early they are released.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, client, deployment, left, long_lock, nowhere, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::support::versions::threes;
-use quorumlock::kind::Any;
-use quorumlock::{ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const D: Duration = Duration::from_secs(2);
 /// By how much the nodes' clocks may be ahead after that time: `drift_factor` and 2 ms.

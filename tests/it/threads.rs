@@ -4,15 +4,10 @@
 //! Each lock protects a counter that is read, then written, with a chance for others in between.
 //! Two holders at once would sooner or later write the same number, and the sum would be short.
 
-use crate::clients::{SOON, builder, long_lock, take};
+use crate::prelude::*;
 use crate::support::handler;
-use crate::support::process::{self, alone, connections_to, eventually};
-use crate::support::server::Server;
+use crate::support::process::{self, connections_to};
 use nix::sys::pthread::pthread_self;
-use quorumlock::{Redlock, ReleaseOutcome};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const THREADS: usize = 64;
 const RESOURCES: usize = 8;

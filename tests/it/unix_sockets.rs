@@ -1,11 +1,6 @@
 //! Nodes on Unix domain sockets: the same lock, without a port.
 
-use crate::clients::{
-    SOON, can_take, causes, client, client_of, failure, gone_for_good, long_lock, take, unlock,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{Cause, Phase};
+use crate::prelude::*;
 
 fn start() -> Server {
     Server::plan().unix_socket("node.sock").start().unwrap()

@@ -1,15 +1,9 @@
 //! What `unlock` and a dropped guard report about the lock: `Expired`, and that it is lost, only
 //! where no quorum can have held it.
 
-use crate::clients::{calling, client_at};
-use crate::support::fake::{Act, Event, Fake, healthy, is, say};
-use crate::support::server::Server;
+use crate::prelude::*;
+use crate::support::fake::Event;
 use quorumlock::event::{Event as ClientEvent, LossReason};
-use quorumlock::{ErrorKind, NodeState, ReleaseOutcome};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(10);
 const LONG_TTL: Duration = Duration::from_secs(60);

@@ -5,12 +5,8 @@
 //! version.
 
 use crate::capi::library::root;
-use crate::clients::{ask, causes, client, take, value};
-use crate::support::server::Server;
-use quorumlock::kind::{Any, Kind};
+use crate::prelude::*;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, Lease, Mutex, Redlock};
-use std::fs;
 
 const NAME: &str = "k";
 

@@ -1,20 +1,12 @@
 //! How long a call waits, and what it ends with. That no call waits for less or for more than its
 //! limit is a rule of the simulator.
 
-use crate::clients::{
-    NODE_TIMEOUT, SOON, causes, client_at, client_with, long_lock, promptly, take,
-};
 use crate::nemesis::clocks;
-use crate::support::fake::Fake;
+use crate::prelude::*;
 use crate::support::preload;
 use crate::support::process::alone_with;
-use crate::support::server::{Server, free_port};
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, Cause, ErrorKind, Phase, Redlock, Wait};
-use std::path::{Path, PathBuf};
 use std::sync::Barrier;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 /// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
 const LATE: Duration = Duration::from_millis(60);

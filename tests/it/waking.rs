@@ -5,17 +5,9 @@ mod asking;
 mod losses;
 mod many;
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, calls, client, client_with, gone_for_good, lateness, long_lock, take,
-    unlock,
-};
-use crate::support::process::alone;
-use crate::support::queues::{channels, count, has_channels, no_entry_stays, subscribers};
-use crate::support::server::Server;
-use quorumlock::embedded::{EmbeddedNode, ServerKind};
-use quorumlock::{Builder, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::queues::{channels, subscribers};
+use quorumlock::embedded::ServerKind;
 
 /// A delay between attempts that would show.
 const LONG: Duration = Duration::from_secs(30);

@@ -10,16 +10,9 @@ mod by_hand;
 mod limits;
 mod restarts;
 
-use crate::clients::{
-    LONG_TTL, SOON, calls, client, deployment, gone_for_good, left, long_lock,
-    short_timeout_client_of, take, unlock,
-};
-use crate::support::process::{alone, eventually, threads_named};
-use crate::support::server::Server;
+use crate::prelude::*;
+use crate::support::process::threads_named;
 use crossbeam_channel::TryRecvError;
-use quorumlock::{Mutex, MutexGuard, Redlock, Watchdog};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
 /// A machine may hold every program up for a part of it.

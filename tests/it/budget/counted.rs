@@ -2,10 +2,7 @@
 
 use crate::capi::library::{LIMIT, Running, root};
 use crate::capi::programs;
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::Stdio;
+use crate::prelude::*;
 
 /// Counts, by name. The counts of one program less another's are what the first one did in
 /// addition.

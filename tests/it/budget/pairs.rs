@@ -3,9 +3,7 @@
 //!
 //!     pairs KIND PAIRS URL...
 
-use quorumlock::kind::Kind;
-use quorumlock::{Mutex, Redlock, ReleaseOutcome};
-use std::time::Duration;
+use crate::prelude::*;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

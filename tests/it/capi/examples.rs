@@ -1,12 +1,9 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::library::{LIMIT, Running, compile, compile_with, library, root, run};
-use crate::support::server::Server;
+use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 /// Lock and unlock pairs of each thread.
 const PAIRS: u32 = 500;

@@ -1,8 +1,7 @@
 //! The header: C and C++ of every age take it, and the library offers exactly what it declares.
 
 use super::library::{LIMIT, Running, library, root, run};
-use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 #[test]
 fn the_header_compiles_as_every_language_that_may_include_it() {

@@ -4,16 +4,13 @@
 //! valgrind. `tests/run` installs them where it can. Sanitizers are a part of the compiler that not
 //! each has; [`has_sanitizer`] asks.
 
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::server::TLS_VARIABLE;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, OnceLock};
+use std::thread::JoinHandle;
 
 /// How long the library may take to be built, on a machine with much to do.
 pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(500);

@@ -7,14 +7,9 @@
 //! looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
-use crate::clients::{SOON, ask, builder, client, take};
-use crate::support::process::eventually;
-use crate::support::server::{Server, TLS_VARIABLE};
+use crate::prelude::*;
+use crate::support::server::TLS_VARIABLE;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.

@@ -5,8 +5,7 @@
 //! `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it capi::ratio -- --nocapture`.
 
 use super::library::{STRICT, compile, compile_rust, run};
-use crate::support::server::Server;
-use std::path::Path;
+use crate::prelude::*;
 
 const ROUNDS: usize = 7;
 /// Lock and unlock pairs of each of eight threads, in each run. One thread alone makes twice as

@@ -3,10 +3,7 @@
 //!
 //!     twin THREADS PAIRS URL...
 
-use quorumlock::{Mutex, Redlock, ReleaseOutcome};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 const RESOURCES: usize = 8;
 

@@ -1,10 +1,7 @@
 //! `quorumlock.hpp` and `quorumlock.py`: they have all of the header, and what they have works.
 
 use super::library::{LIMIT, Running, compile, library, root, run};
-use crate::support::server::Server;
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 /// Functions that a wrapper leaves out on purpose, each with the reason beside it.
 const LEFT_OUT: [&str; 0] = [];

@@ -4,11 +4,8 @@
 //! `cargo test --profile cli --all-features --test it -- cli::cost --nocapture`.
 
 use super::deployment::{Deployment, rounds};
-use crate::support::server::Server;
+use crate::prelude::*;
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// How many of each are run, by turns.
 const ROUNDS: usize = 60;

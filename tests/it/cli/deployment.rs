@@ -1,17 +1,11 @@
 //! Servers, and the program that uses them.
 
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::process::Child;
 
 /// Multiplies repetitions.
 const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";

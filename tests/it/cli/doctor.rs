@@ -1,14 +1,9 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
 use super::deployment::{Deployment, Ended, PATIENT, command_each, folder, run, tool};
-use crate::support::capable::has_users;
+use crate::prelude::*;
 use crate::support::preload;
-use crate::support::proxy::Proxy;
-use crate::support::server::{Server, free_port};
-use std::fs;
-use std::path::Path;
 use std::slice;
-use std::time::Duration;
 
 fn doctor(urls: &[String], options: &str) -> Ended {
     run(tool(&format!(

@@ -3,13 +3,11 @@
 use super::deployment::{
     Deployment, Ended, PRESENT, Running, children_of, command_each, folder, run, tool,
 };
-use crate::clients::pause;
-use crate::support::process::{eventually, processor_time_of};
-use crate::support::server::{Answer, free_port};
+use crate::prelude::*;
+use crate::support::process::processor_time_of;
 use nix::sys::signal::Signal;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::time::{Duration, Instant};
 
 #[test]
 fn every_exit_code_says_what_happened() {

@@ -2,12 +2,8 @@
 //! or withhold what they are. It names that, and states what holds then.
 
 use super::deployment::{Deployment, Ended, PATIENT, command_each};
-use crate::clients::{client, ok, unlock};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::support::shard::{Shard, meet, own, serves};
-use std::time::Duration;
 
 /// How long servers may take to see each other.
 const PATIENCE: Duration = Duration::from_secs(30);

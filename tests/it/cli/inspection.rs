@@ -5,10 +5,7 @@ mod read_write;
 mod scans;
 
 use super::deployment::{Deployment, PRESENT, command_each, run};
-use crate::clients::{ok, resume};
-use crate::support::capable::has_users;
-use crate::support::server::Answer;
-use std::process::Command;
+use crate::prelude::*;
 
 pub(super) const OURS: &str = "1111111111111111111111111111111111111111";
 const THEIRS: &str = "2222222222222222222222222222222222222222";

@@ -1,10 +1,9 @@
 //! What the manual describes: where the program is installed, and how cron finds it.
 
 use super::deployment::{Deployment, PRESENT, folder, run};
-use std::fs::{self, Permissions};
+use crate::prelude::*;
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
 
 /// Where the manual installs it.
 const INSTALLED: &str = "/usr/local/bin/quorumlock";

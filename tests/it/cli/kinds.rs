@@ -1,8 +1,7 @@
 //! `run --read`, `--write` and `--permits`: how many programs hold a lock at once.
 
 use super::deployment::{Deployment, Running};
-use crate::clients::SOON;
-use crate::support::process::eventually;
+use crate::prelude::*;
 
 #[test]
 fn as_many_programs_hold_a_lock_as_its_kind_allows() {

@@ -2,10 +2,7 @@
 
 use super::deployment::{Deployment, Running, command_each, tool};
 use super::inspection::OURS;
-use crate::clients::ok;
-use crate::support::fake::{Fake, healthy, is, say};
-use crate::support::process::eventually;
-use std::time::Duration;
+use crate::prelude::*;
 
 const LEFT: &str = "50000";
 /// How long a program may take that shall end by itself.

@@ -3,15 +3,11 @@
 use super::deployment::{
     Deployment, Running, boot_time_us, events, folder, in_script, rounds, run, send,
 };
-use crate::clients::{pause, resume};
-use crate::support::process::{eventually, exists};
+use crate::prelude::*;
+use crate::support::process::exists;
 use nix::sys::signal::Signal;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::sync::Mutex;
+use std::time::SystemTime;
 
 /// Programs that run at the same time.
 const AT_ONCE: usize = 10;

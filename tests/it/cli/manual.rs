@@ -1,9 +1,7 @@
 //! The manual page has what the help has, and completion scripts are scripts.
 
 use super::deployment::{folder, run, tool};
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use crate::prelude::*;
 
 const COMMANDS: [&str; 11] = [
     "run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual",

@@ -2,8 +2,7 @@
 //! `ls`, `break` and `run -n` report it.
 
 use super::deployment::{Deployment, command_each};
-use crate::clients::ok;
-use crate::support::server::Answer;
+use crate::prelude::*;
 
 /// A token as redis-py writes it.
 const UUID: &str = "2b7c1f0e-9d9e-4d61-a2cb-5a4d6a1f7c11";

@@ -2,11 +2,9 @@
 //! environment.
 
 use super::deployment::{PRESENT, Running, command_each, folder, run, tool, tool_at};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use std::fs::{self, Permissions};
+use crate::prelude::*;
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 const PASSWORD: &str = "hunter2";
 

@@ -3,13 +3,8 @@
 //! describes them.
 
 use super::deployment::{Deployment, Ended, PATIENT, command_each};
-use crate::clients::ok;
 use crate::incarnations::NO_LONGER_NEW;
-use crate::support::capable::has_users;
-use crate::support::server::Server;
-use std::fs;
-use std::path::Path;
-use std::thread;
+use crate::prelude::*;
 
 const NOTHING_TOLD: &str =
     "it tells nothing of losses (no right to its key, no INFO or no scripts)";

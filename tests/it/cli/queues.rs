@@ -2,13 +2,8 @@
 
 use super::deployment::{Deployment, command_each};
 use super::inspection::OURS;
-use crate::clients::{LONG_TTL, SOON, client};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::Answer;
-use quorumlock::{CancelHandle, Redlock, Wait};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use crate::prelude::*;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const FIRST: &str = "00112233445566aa";
 const SECOND: &str = "00112233445566bb";

@@ -2,10 +2,7 @@
 //! with it.
 
 use super::deployment::{Deployment, Ended, command_each, run};
-use crate::support::capable::has_users;
-use std::fs;
-use std::path::Path;
-use std::thread;
+use crate::prelude::*;
 
 /// How many servers are asked at once.
 const THREADS: usize = 4;

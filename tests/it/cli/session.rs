@@ -2,10 +2,7 @@
 //! are run, and print what it shows.
 
 use super::deployment::{Deployment, Ended, command_each};
-use crate::support::capable::has_users;
-use crate::support::server::Server;
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
 
 const PROMPT: &str = "$ ";
 

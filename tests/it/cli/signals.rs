@@ -4,15 +4,10 @@ use super::deployment::{
     Deployment, Ended, PRESENT, Running, boot_time_us, events, folder, has_thread, in_script,
     rounds, with_signals,
 };
+use crate::prelude::*;
 use crate::support::preload;
-use crate::support::process::eventually;
 use nix::sys::signal::Signal;
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
 
 /// Far longer than a process takes to do what it is asked for.
 const SOON: Duration = Duration::from_secs(10);

@@ -2,12 +2,8 @@
 //! late write, by the fence. With `--fenced` a database does, without it does not.
 
 use super::deployment::{Deployment, Running, folder, run};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use nix::sys::signal::Signal;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 /// A writer: waits for a file if one is named, then writes its name with its fence, unless a
 /// greater one was seen.

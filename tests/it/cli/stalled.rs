@@ -3,17 +3,12 @@
 
 use super::deployment::{Deployment, Running, boot_time_us, folder, in_script};
 use super::loss::{STUBBORN, last_sign};
-use crate::clients::pause;
-use crate::support::process::eventually;
+use crate::prelude::*;
 use nix::pty::openpty;
 use nix::sys::signal::Signal;
 use rustix::io::ioctl_fionbio;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
-use std::path::Path;
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 const TTL: Duration = Duration::from_secs(3);
 /// Far longer than a program takes to end.

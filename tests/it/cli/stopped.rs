@@ -6,15 +6,12 @@ use super::deployment::{
     rounds, send, with_signals,
 };
 use super::loss::{STUBBORN, last_sign};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use nix::pty::openpty;
 use nix::sys::signal::Signal;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 /// Far longer than a process takes to do what it is asked for.
 const SOON: Duration = Duration::from_secs(20);

@@ -2,11 +2,10 @@
 //! no terminal.
 
 use super::deployment::{Deployment, Ended, Running, command_each};
+use crate::prelude::*;
 use nix::pty::openpty;
 use std::fs::File;
 use std::io::Read;
-use std::process::Command;
-use std::thread;
 
 /// What wipes a line.
 const WIPE: &str = "\r\x1b[K";

@@ -1,11 +1,9 @@
 //! The command line over TLS: every command reaches the nodes, and `doctor` names each fault.
 
 use super::deployment::{Ended, PRESENT, run, tool};
-use crate::support::capable::has_tls;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::tls::certificates::{Authority, Particulars};
 use std::ffi::OsString;
-use std::process::Command;
 
 /// Nodes that require a client certificate and a password, and the options that reach them.
 struct Secured {

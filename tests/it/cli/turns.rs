@@ -1,9 +1,7 @@
 //! `run --fair`: programs take turns.
 
 use super::deployment::{Deployment, Running};
-use crate::clients::SOON;
-use crate::support::process::eventually;
-use std::fs;
+use crate::prelude::*;
 
 const NAMES: [&str; 3] = ["first", "second", "third"];
 

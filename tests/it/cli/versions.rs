@@ -5,15 +5,9 @@
 
 use super::deployment::{Deployment, PRESENT, Running, folder, run};
 use crate::capi::library::{self, BUILD_LIMIT, root};
-use crate::clients::SOON;
-use crate::support::process::eventually;
-use std::fs;
+use crate::prelude::*;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
 
 const OTHER_VARIABLE: &str = "QUORUMLOCK_OTHER_VERSION";
 /// For how long the programs run side by side.

@@ -2,8 +2,7 @@
 
 use super::requests::{LONG, token};
 use super::{Raw, pairs, without_remaining};
-use crate::clients::address_of;
-use crate::support::versions::servers;
+use crate::prelude::*;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::kinds::plain::EXTEND;
 use quorumlock::protocol::kinds::{fenced, plain};

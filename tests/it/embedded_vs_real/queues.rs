@@ -4,12 +4,9 @@
 
 use super::sequence::{Kind, Sequence, channel};
 use super::{Raw, in_short, pairs, without_remaining};
-use crate::clients::{address_of, ask};
+use crate::prelude::*;
 use crate::storm::number;
-use crate::support::server::Server;
-use quorumlock::embedded::{Condition, EmbeddedNode};
-use std::thread;
-use std::time::Duration;
+use quorumlock::embedded::Condition;
 
 /// `QUORUMLOCK_QUEUE_STEPS` makes the run longer.
 const STEPS: u64 = 600;

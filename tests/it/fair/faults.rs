@@ -1,15 +1,7 @@
 //! Fair locks when programs and nodes fail.
 
 use super::{fair, no_entry_stays, places};
-use crate::clients::{LONG_TTL, SOON, builder, client, client_at, take};
-use crate::support::child::{Child, End};
-use crate::support::fake::{Act, Fake, healthy};
-use crate::support::process::{alone, eventually};
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use quorumlock::{Builder, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// How late a thread may be.
 const LATE: Duration = Duration::from_millis(300);

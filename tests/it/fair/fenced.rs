@@ -2,11 +2,9 @@
 
 use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
-use crate::clients::{SOON, ask, long_lock};
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
+use quorumlock::FencedMutex;
 use quorumlock::protocol::kinds;
-use quorumlock::{FencedMutex, Redlock};
-use std::time::Instant;
 
 fn fair(client: &Redlock) -> FencedMutex {
     long_lock(client, "k").fenced().fair()

@@ -1,17 +1,9 @@
 //! Programs of several threads that want one lock over and over, and what is judged of it by the
 //! clock that all processes share.
 
-use crate::clients::SOON;
+use crate::prelude::*;
 use crate::storm::{Log, Stay, Story, judge, now};
-use crate::support::child::{Child, End};
-use quorumlock::event::Event;
-use quorumlock::{Builder, Mutex, Redlock};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 pub(crate) type MakeMutex = fn(&Redlock) -> Mutex;
 

@@ -4,15 +4,9 @@
 //! wait. That none of these misses it is a rule of the simulator.
 
 use super::{fair, no_entry_stays, places};
-use crate::clients::{SOON, long_lock};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::queues::channels;
-use crate::support::server::Server;
-use quorumlock::kind::Kind;
-use quorumlock::{Mutex, Redlock};
 use std::sync::Mutex as Guarded;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The owner token of what holds the lock.
 pub(super) const TOKEN: &str = "0123456789012345678901234567890123456789";

@@ -9,17 +9,9 @@
 
 use super::game::{Game, Turn};
 use super::{Figures, LONGEST_GAME, no_entry_stays};
-use crate::clients::{SOON, builder};
+use crate::prelude::*;
 use crate::storm::now;
-use crate::support::child::{Child, End};
-use crate::support::process::alone;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use quorumlock::{Mutex, Redlock};
 use std::ops::Range;
-use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
 
 const PROGRAMS: usize = 8;
 const SERVERS: usize = 5;

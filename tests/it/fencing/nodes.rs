@@ -1,16 +1,8 @@
 //! Nodes that differ, hang, are killed or lose their data: the numbers of fenced locks and of
 //! writers grow all the same.
 
-use crate::clients::{
-    LONG_TTL, SOON, client, client_at, client_with, long_lock, micros, minorities_fail, ok,
-    scripts_run, take, unlock, value, wait_for,
-};
+use crate::prelude::*;
 use crate::read_write::long;
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::kind::Any;
-use quorumlock::{ExtendOutcome, FencingToken, Mutex, MutexGuard, Redlock, RestartPolicy};
-use std::time::Duration;
 
 /// A lock with numbers.
 struct Numbered {

@@ -2,23 +2,11 @@
 //! refuses.
 
 use super::{KEY, micros, servers, set};
-use crate::clients::{
-    LONG_TTL, SOON, ask, calls, causes, client, client_at, client_of, failure, long_lock, shows,
-    take, unlock, user, value,
-};
+use crate::prelude::*;
 use crate::read_write::long;
 use crate::support::capable::with_users;
-use crate::support::fake::{Act, Fake, healthy, say};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
 use crate::support::versions::servers_with;
-use quorumlock::kind::Any;
 use quorumlock::protocol::kinds;
-use quorumlock::{
-    Cause, ErrorKind, ExtendOutcome, FencingToken, Mutex, Phase, Redlock, ReleaseOutcome,
-};
-use std::thread;
-use std::time::Duration;
 
 #[test]
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {

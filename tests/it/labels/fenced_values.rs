@@ -1,11 +1,7 @@
 //! The label in the value of a fenced lock: every script accepts it, and each keeps it but for an
 //! acquisition.
 
-use crate::clients::{LONG_TTL, SOON, client_of, long_lock, ok, take, unlock, value};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use crate::support::versions::servers;
-use quorumlock::ExtendOutcome;
+use crate::prelude::*;
 
 const KEY: &str = "quorumlock-fence:k";
 

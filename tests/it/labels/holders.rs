@@ -1,18 +1,8 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
-use crate::clients::{
-    LONG_TTL, SOON, ask, builder, calls, client, client_of, client_with, fails, long_lock, ok,
-    take, value,
-};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::support::versions::threes;
-use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, Holder, Redlock, host_label};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use quorumlock::{Holder, host_label};
 
 fn labelled(servers: &[Server], label: &str) -> Redlock {
     builder(servers).label(label).build().unwrap()

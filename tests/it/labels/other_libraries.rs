@@ -4,13 +4,8 @@
 //! A library is here by what it sends: `SET NX PX`, or a script that sets the key unless it exists;
 //! scripts that compare the whole value, and then delete the key or set its expiry.
 
-use crate::clients::{
-    LONG_TTL, SOON, builder, everywhere, left, long_lock, nowhere, take, unlock, value,
-};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
 use crate::support::versions::threes;
-use quorumlock::{ExtendOutcome, Redlock};
 
 const LABEL: &str = "billing@host7/4711";
 const SET_UNLESS_THERE: &str = "if redis.call('exists', KEYS[1]) == 1 then return 0 end \

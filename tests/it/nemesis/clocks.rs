@@ -5,11 +5,9 @@
 //! library of its own, or that asks the kernel by itself, does not feel it: [`Clocks::are_felt`]
 //! finds out.
 
+use crate::prelude::*;
 use crate::support::preload;
-use crate::support::server::{Answer, Plan, Server};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::support::server::Plan;
 
 /// In the server's directory, where it runs.
 const FILE: &str = "clock";

@@ -10,15 +10,8 @@ use super::clocks::Clocks;
 use super::flood::flood;
 use super::packets::Packets;
 use super::{TEST, worker};
-use crate::clients::ask;
+use crate::prelude::*;
 use crate::storm::{Storm, durable, now};
-use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use std::fs;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));

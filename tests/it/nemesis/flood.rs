@@ -4,10 +4,9 @@
 //! Each waits for the answers to one batch before it sends the next, so that the flood ends when it
 //! is to end and does not run on from what has piled up.
 
+use crate::prelude::*;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::Ipv4Addr;
 
 const CLIENTS: usize = 4;
 /// Commands of a batch: scripts that only take time, and values that only take space, and that for

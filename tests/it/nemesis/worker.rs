@@ -11,19 +11,11 @@
 //! the look and the write, because no lock survives that there: [`freeze`] asks for it, and a
 //! thread of the process chooses the moment.
 
-use crate::clients::calling;
+use crate::prelude::*;
 use crate::storm::{Counter, Log, Random, Stay, Worker, now};
 use nix::sys::signal::{Signal, raise};
-use quorumlock::event::{Event, LossReason};
-use quorumlock::{
-    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy,
-    Wait, Watchdog,
-};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
-use std::thread;
-use std::time::Duration;
+use quorumlock::event::LossReason;
+use std::sync::RwLock;
 
 pub(crate) const RESOURCE: &str = "the number";
 pub(crate) const TTL: Duration = Duration::from_secs(2);

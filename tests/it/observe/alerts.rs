@@ -1,16 +1,10 @@
 //! The alert rules, run by `promtool` on what a program serves from one scrape to the next.
 
 use super::root;
-use crate::clients::{SOON, builder, long_lock, take};
+use crate::prelude::*;
 use crate::support::exposition::{Exposition, Sample};
-use crate::support::server::Server;
-use quorumlock::{CancelHandle, Counters, Redlock, Wait};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Write as _;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 /// Buckets of a class whose calls take longer than a second: the rule fires for it, and must fire
 /// for no other.

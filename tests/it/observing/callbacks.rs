@@ -1,14 +1,9 @@
 //! What callbacks may do: use the client, panic, drop its last handle.
 
 use super::{KEY, Recorder, TTL, delete, everywhere, observed, observed_by, words};
-use crate::clients::{LONG_TTL, SOON, builder, calling, gone_for_good, long_lock, take, unlock};
-use crate::support::process::{alone, eventually, threads_named};
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{Builder, ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::process::threads_named;
+use std::sync::{Mutex, OnceLock, Weak};
 
 /// A client without restart protection.
 fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {

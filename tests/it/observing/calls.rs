@@ -1,13 +1,8 @@
 //! What the end of a call, and of a lock, is reported with.
 
 use super::{KEY, Recorder, TTL, is_about_a_node, observed};
-use crate::clients::{LONG_TTL, SOON, fails, long_lock, take};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUpReason, Severity};
-use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Wait};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::event::{GaveUpReason, Severity};
 
 const PATIENCE: Duration = Duration::from_millis(100);
 

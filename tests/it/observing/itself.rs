@@ -2,16 +2,9 @@
 //! wait.
 
 use super::{Recorder, observed, words};
-use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
-use crate::support::child::{Child, End};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
-use crate::support::sides::Sides;
-use quorumlock::event::Event;
-use quorumlock::{CancelHandle, ErrorKind, Owner, Redlock, Result, Wait, Watchdog};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::Result;
+use std::sync::{Mutex, mpsc};
 
 /// A lease that a test waits for to end.
 const SHORT: Duration = Duration::from_millis(100);

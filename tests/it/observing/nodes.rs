@@ -1,14 +1,7 @@
 //! Nodes that reply late, that may not vote, and that close idle connections.
 
 use super::{KEY, Recorder, TTL, everywhere, observed, observed_by};
-use crate::clients::{SOON, ask, builder, long_lock, nowhere, take, unlock};
-use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{Cause, Redlock};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// Time for a node to answer: soon over, and still enough for one that is well, on a busy machine.
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);

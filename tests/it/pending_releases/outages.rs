@@ -1,11 +1,8 @@
 //! Releases that were written and not answered: what the thread costs that waits for the answers.
 //! That it finds out which were lost, though no call is under way, is a rule of the simulator.
 
-use crate::clients::{SOON, client_of, take};
-use crate::support::process::{alone, eventually, threads_named};
-use crate::support::server::Server;
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::process::threads_named;
 
 const GUARDS: usize = 20;
 const OUTAGE: Duration = Duration::from_secs(2);

@@ -2,19 +2,11 @@
 //! come and go.
 
 use crate::capi::library::Running;
-use crate::clients::{SOON, builder, take, value};
 use crate::incarnations::NO_LONGER_NEW;
+use crate::prelude::*;
 use crate::readme::blocks;
-use crate::support::process::eventually;
-use crate::support::proxy::Proxy;
-use crate::support::server::{Server, find_binary};
-use quorumlock::{Builder, MutexGuard, Redlock};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use crate::support::server::find_binary;
+use std::process::Child;
 
 const PAGE: &str = "src/docs/operations.md";
 /// How long the commands of a block may take.

@@ -5,14 +5,9 @@ use super::{
     LATE, OTHER, assert_in_time, assert_kept, connect, has_all_channels, is_forged, nothing_stays,
     patient, time_to_hand_over,
 };
-use crate::clients::{SOON, client, long_lock, take};
-use crate::support::process::eventually;
-use crate::support::queues::{Stranger, entries, forge, forge_member, has_entries, no_entry_stays};
-use crate::support::server::Server;
-use quorumlock::Redlock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::queues::{Stranger, forge, forge_member};
+use std::sync::atomic::AtomicU32;
 
 /// An entry of a client that is alive, for a call that it does not have: it is told, and removes
 /// it.

@@ -1,8 +1,6 @@
 //! The locks of all kinds that the tests of queues hold and wait for.
 
-use crate::clients::{LONG_TTL, SOON};
-use quorumlock::Redlock;
-use std::time::Duration;
+use crate::prelude::*;
 
 /// A guard of any kind: dropped, it releases.
 pub(super) trait Guard: Send {}

@@ -3,14 +3,7 @@
 
 use super::kinds::{Held, KINDS, Kind};
 use super::{LATE, PLACE_LEASE, patient};
-use crate::clients::{LONG_TTL, SOON, ask, builder, client, long_lock, take};
-use crate::support::capable::has_users;
-use crate::support::process::eventually;
-use crate::support::queues::{count, entries, no_entry_stays};
-use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Redlock};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// The longest delay between attempts of a call that is not told, and its attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);

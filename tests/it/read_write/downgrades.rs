@@ -1,13 +1,7 @@
 //! A writer becomes a reader, also while nodes hang.
 
 use super::{can_write, entries, long, read, write};
-use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, can_take, client, client_with, resume, unlock};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use crate::support::sides::Sides;
-use quorumlock::{ErrorKind, ExtendOutcome};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
 
 #[test]
 fn a_writer_becomes_a_reader_without_another_writer_in_between() {

@@ -6,15 +6,10 @@
 mod scripts;
 
 use super::{KEY, long};
-use crate::clients::{
-    LONG_TTL, SOON, client, deployment, fails, micros, ok, scripts_run, unlock, value, wait_for,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 use crate::support::sides::FencedSides;
+use quorumlock::FencedRwWriteGuard;
 use quorumlock::kind::{Fenced, Read, Write};
-use quorumlock::{ErrorKind, ExtendOutcome, FencedRwWriteGuard, Lease, Redlock};
-use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;

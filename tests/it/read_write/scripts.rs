@@ -2,15 +2,11 @@
 //! or refuses.
 
 use super::{KEY, ask, can_read, can_write, entries, long, servers, write};
-use crate::clients::{SOON, causes, client, client_of, user, value, wait_for};
+use crate::prelude::*;
 use crate::support::capable::with_users;
-use crate::support::process::eventually;
 use crate::support::queues;
-use crate::support::server::{Answer, Server};
 use crate::support::versions::servers_with;
 use quorumlock::protocol::kinds;
-use quorumlock::{Cause, Phase};
-use std::thread;
 
 #[test]
 fn the_65th_program_finds_the_lock_held() {

@@ -1,19 +1,10 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{
-    LONG_TTL, SOON, calls, client, client_of, deployment, gone_for_good, unlock, wait_for,
-};
-use crate::support::process::eventually;
-use crate::support::proxy::Proxy;
-use crate::support::server::Server;
-use crate::support::sides::Sides;
+use crate::prelude::*;
 use crossbeam_channel::TryRecvError;
-use quorumlock::{ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
-use std::thread;
-use std::time::Duration;
+use quorumlock::RwReadGuard;
+use std::sync::Barrier;
 
 /// Longer than a lease is shared without asking the nodes.
 const MOMENT: Duration = Duration::from_millis(30);

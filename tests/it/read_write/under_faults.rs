@@ -8,12 +8,8 @@
 //! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and
 //! `QUORUMLOCK_READ_WRITE_SEED` repeats its choices, if not their timing. It prints a report.
 
+use crate::prelude::*;
 use crate::storm::{Stay, Storm, Story, Worker, durable, now, number, seed};
-use crate::support::sides::Sides;
-use quorumlock::{ErrorKind, Redlock};
-use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 const TEST: &str = "read_write::under_faults::a_writer_is_alone_while_everything_breaks";
 const PROCESSES: usize = 8;

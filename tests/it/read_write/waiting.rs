@@ -1,14 +1,8 @@
 //! A writer that waits keeps new readers out, and waits for those alone that were there.
 
 use super::{AT_ONCE, TTL, can_read, can_write, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, client};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crate::support::queues;
-use crate::support::server::Server;
-use crate::support::sides::Sides;
-use quorumlock::ExtendOutcome;
-use std::thread;
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {

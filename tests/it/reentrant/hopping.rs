@@ -6,13 +6,11 @@
 //!
 //! `QUORUMLOCK_REENTRANT_SECONDS` makes the run longer.
 
+use crate::prelude::*;
 use crate::storm::{Counter, Log, Random, Stay, Storm, Story, Worker, judge, now, number};
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, MutexGuard, Owner, Redlock, ReentrantMutex, RestartPolicy, Wait};
+use quorumlock::ReentrantMutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const TEST: &str = "reentrant::hopping::owners_hop_and_nest_and_never_overlap";
 const SERVERS: usize = 5;

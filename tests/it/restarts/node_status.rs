@@ -1,17 +1,10 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
-use crate::clients::{
-    SOON, builder, calling, can_take, client_with, cut, fails, failure, pause, resume, shows, take,
-};
 use crate::faults::keeps_secrets;
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, free_port};
-use quorumlock::event::Event;
-use quorumlock::{Cause, ErrorKind, NodeNote, NodeState, Phase, Redlock};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::NodeNote;
+use std::sync::Mutex;
 
 /// Keeps the events about nodes, in words.
 #[derive(Default)]

@@ -3,13 +3,10 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::{KEY, acquaint};
-use crate::clients::{SOON, ask, builder, can_take, causes, ok, take, value};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, binaries};
+use crate::prelude::*;
+use crate::support::server::binaries;
 use crate::support::versions::shown;
-use quorumlock::{Builder, Cause, ExtendOutcome, NodeState, Redlock, RestartPolicy};
 use std::thread::sleep;
-use std::time::Duration;
 
 /// Longer than a server takes to copy another one's data.
 const MAX_TTL: Duration = Duration::from_secs(20);

@@ -7,12 +7,9 @@
 //! `QUORUMLOCK_SEMAPHORE_SECONDS` makes the run longer, and larger: eight processes of eight
 //! threads.
 
-use crate::clients::client_at;
+use crate::prelude::*;
 use crate::storm::{Log, Random, Stay, Storm, Story, Worker, judge, now, number};
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, RestartPolicy, Semaphore};
-use std::thread;
-use std::time::{Duration, Instant};
+use quorumlock::Semaphore;
 
 const TEST: &str = "semaphore::crowd::no_four_are_inside";
 const SERVERS: usize = 5;

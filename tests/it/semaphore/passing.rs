@@ -1,12 +1,8 @@
 //! How permits pass among the threads of a program, and from one program to another.
 
 use super::semaphore;
-use crate::clients::{calls, client, client_at};
-use crate::support::fake::{Act, Fake, healthy, refusal, say};
-use crate::support::server::Server;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use crate::support::fake::refusal;
 
 const PERMITS: usize = 3;
 const TIME: Duration = Duration::from_millis(700);

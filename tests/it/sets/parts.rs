@@ -1,18 +1,9 @@
 //! Attempts of which nodes do a part: keys that are held on some nodes, other libraries.
 
 use super::{set, take};
-use crate::clients::{
-    LONG_TTL, SOON, address_of, builder, client, client_of, everywhere, gone_for_good, long_lock,
-    nowhere, unlock, value,
-};
 use crate::embedded_vs_real::say_once;
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::prelude::*;
 use crate::support::versions::threes;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{ExtendOutcome, Redlock};
-use std::thread;
-use std::time::Duration;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const THEIRS: &str = "theirs";

@@ -8,13 +8,8 @@
 //!
 //! `QUORUMLOCK_SETS_SECONDS` makes the run longer.
 
-use crate::clients::client_at;
+use crate::prelude::*;
 use crate::storm::{Counter, Stay, Storm, Story, Worker, judge, now, number};
-use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, RestartPolicy};
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 const SERVERS: usize = 5;
 /// As many workers want two neighbours. Those behind them want one resource alone.

@@ -1,16 +1,7 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{
-    SOON, Seen, calls, client_with, deployment, fails, gone_for_good, long_lock, shows, unlock,
-};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::event::Event;
-use quorumlock::{CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// Long enough for a thread to have begun to wait.
 const ARRIVAL: Duration = Duration::from_millis(150);

@@ -1,16 +1,9 @@
 //! Calls for locks after the shutdown has begun, and calls that are on their way then.
 
 use super::{MOMENT, begin, complete, incomplete};
-use crate::clients::{
-    LONG_TTL, SOON, Seen, builder, calling, calls, client, long_lock, pause, resume, take,
-};
-use crate::support::server::Server;
-use quorumlock::event::{Event, GaveUpReason};
-use quorumlock::kind::{Any, Kind};
-use quorumlock::{Counters, ErrorKind, Mutex, MutexGuard, Redlock, ShutdownOutcome, Wait};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::ShutdownOutcome;
+use quorumlock::event::GaveUpReason;
 
 /// Each way to take a lock is refused.
 #[track_caller]

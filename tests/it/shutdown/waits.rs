@@ -1,16 +1,7 @@
 //! Waits that a shutdown ends: at once, wherever they are, and without leaving a key or an entry.
 
 use super::{MOMENT, begin, complete};
-use crate::clients::{
-    LONG_TTL, SOON, client, client_with, deployment, gone_for_good, long_lock, pause, resume, take,
-};
-use crate::support::process::eventually;
-use crate::support::queues::has_entries;
-use crate::support::server::Server;
-use quorumlock::kind::Kind;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, Redlock, Wait};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// Longest time from the beginning of a shutdown until a call returns that does not wait for a
 /// node. Without a notification, a wait in the local queue ends after a second.

@@ -2,10 +2,8 @@
 
 use super::random::Random;
 use super::workers::Workers;
-use crate::support::server::{Plan, Server};
-use std::collections::BTreeMap;
-use std::fs;
-use std::thread;
+use crate::prelude::*;
+use crate::support::server::Plan;
 
 /// Each write is on disk before it is answered, and what a server reads when it restarts stays
 /// short.

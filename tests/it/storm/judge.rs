@@ -1,9 +1,7 @@
 //! What must be true of every storm.
 
 use super::log::{Stay, Story};
-use crate::clients::SOON;
-use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::prelude::*;
 
 /// Two holders of a lock do not overlap in time, and the numbers grow in the order of holding.
 pub(crate) fn no_two_overlap(story: &Story) {

@@ -3,13 +3,11 @@
 //! A line `done PROCESS WANTED SINCE UNTIL VALUE` is a time during which a thread relied on a lock.
 //! Every other line is something that happened, in words, to be counted.
 
+use crate::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
-use std::time::Duration;
 
 /// The file of one thread.
 pub(crate) struct Log(File);

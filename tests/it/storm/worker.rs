@@ -3,9 +3,7 @@
 
 use super::log::Log;
 use super::random::Random;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::thread;
+use crate::prelude::*;
 
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 pub(super) const VARIABLE: &str = "QUORUMLOCK_STORM_WORKER";

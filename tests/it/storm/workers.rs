@@ -3,15 +3,11 @@
 
 use super::random::Random;
 use super::worker::{STOP, VARIABLE};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::thread;
-use std::time::Duration;
+use std::fs::File;
+use std::process::Child;
 
 /// The longest time that a worker may take to end, or to stop itself.
 const SOON: Duration = Duration::from_secs(30);

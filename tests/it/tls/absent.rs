@@ -1,7 +1,6 @@
 //! Without the feature, TLS brings nothing to a build.
 
-use std::collections::BTreeSet;
-use std::process::Command;
+use crate::prelude::*;
 
 /// As many crates as the library without features may consist of, itself included.
 const MOST_CRATES: usize = 13;

@@ -2,14 +2,8 @@
 
 use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
-use crate::clients::{SOON, calls, gone_for_good, unlock};
-use crate::support::capable::has_tls;
-use crate::support::process::eventually;
-use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
-use quorumlock::{Cause, Error, ErrorKind, Mutex, Phase, Redlock, TlsError};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::{Error, TlsError};
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 /// A machine may stop for a second.

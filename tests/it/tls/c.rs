@@ -3,10 +3,7 @@
 use super::certificates::{Authority, Particulars};
 use super::nodes::over_tls_in_c;
 use crate::capi::library::{LIMIT, Running, compile_against, library_with_tls};
-use crate::support::capable::has_tls;
-use crate::support::server::Server;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 /// What the program prints with these arguments and variables.
 fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {

@@ -1,11 +1,8 @@
 //! Certificates for tests, by openssl: a CA in a directory of its own, and what it issues.
 
-use crate::support::server::{Plan, Server};
+use crate::prelude::*;
+use crate::support::server::Plan;
 use quorumlock::Tls;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A CA, and the directory of all it issues, which goes with it.
 pub(crate) struct Authority {

@@ -1,11 +1,7 @@
 //! The embedded node by TLS: locks, faults and death as without, and trusted by its own root only.
 
-use crate::clients::{SOON, unlock, wait_for};
-use crate::support::process::eventually;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Builder, Cause, NodeState, Redlock, RestartPolicy, Tls, TlsError};
-use std::thread;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::{Tls, TlsError};
 
 const SECOND: Duration = Duration::from_secs(1);
 

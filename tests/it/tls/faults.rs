@@ -1,13 +1,8 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::certificates::{Authority, Particulars};
-use crate::clients::client_at;
-use crate::support::capable::has_tls;
-use crate::support::proxy::Proxy;
-use crate::support::server::Server;
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{Cause, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::{Error, Tls, TlsError};
 
 const SECOND: Duration = Duration::from_secs(1);
 

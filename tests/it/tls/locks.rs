@@ -2,11 +2,8 @@
 
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
-use crate::clients::{client_at, cut};
-use crate::support::capable::has_tls;
-use crate::support::server::Server;
-use quorumlock::{Builder, ErrorKind, Redlock, Tls};
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::Tls;
 
 const SECOND: Duration = Duration::from_secs(1);
 

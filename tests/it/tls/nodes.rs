@@ -7,9 +7,8 @@
 //! reset records.
 
 use super::certificates::{Authority, Particulars};
-use crate::support::capable::has_tls;
+use crate::prelude::*;
 use crate::support::server::TLS_VARIABLE;
-use std::process::Command;
 
 /// Which further tests run, by the beginnings of their names; all if it is empty.
 const TESTS_VARIABLE: &str = "QUORUMLOCK_TLS_TESTS";

@@ -1,13 +1,8 @@
 //! What the page about TLS prints works: its commands make the certificates that its settings name.
 
 use super::certificates::Authority;
-use crate::support::capable::has_tls;
-use crate::support::server::Server;
-use quorumlock::{Redlock, Tls};
-use std::fs;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use crate::prelude::*;
+use quorumlock::Tls;
 
 /// The blocks of a page in this language.
 fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {

@@ -2,15 +2,13 @@
 //! requires.
 
 use super::certificates::Authority;
+use crate::prelude::*;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::sync::Mutex;
 
 /// How long a second reply is waited for that goes with the first.
 const TOGETHER: Duration = Duration::from_millis(1);

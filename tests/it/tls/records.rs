@@ -3,13 +3,7 @@
 
 use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
-use crate::clients::{client, long_lock, take, unlock};
-use crate::support::fake::{Act, Fake, healthy, is, say};
-use crate::support::server::Server;
-use quorumlock::{NodeState, Redlock};
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
 
 /// An answer that waits in TLS is as late as that.
 const NODE_TIMEOUT: Duration = Duration::from_secs(4);

@@ -1,19 +1,10 @@
 //! Certificates in files that change while a client uses them.
 
 use super::certificates::{Authority, Particulars};
-use crate::clients::cut;
 use crate::credentials::{for_load, rotation, under_load};
-use crate::support::capable::has_tls;
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{Cause, Redlock};
-use std::fs;
-use std::process::Command;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use crate::prelude::*;
+use std::sync::Mutex;
+use std::time::SystemTime;
 
 const LONG: Duration = Duration::from_secs(20);
 /// Files are looked at once a second. On a busy machine a look may be late.

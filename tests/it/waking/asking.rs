@@ -1,14 +1,8 @@
 //! What waiting costs the servers: how often a waiter asks, connects and subscribes.
 
 use super::{ARRIVAL, channels, client};
-use crate::clients::{LONG_TTL, SOON, ask, builder, calls, deployment, long_lock, take};
-use crate::support::queues::entries;
-use crate::support::server::{Answer, Server};
-use quorumlock::kind::Any;
-use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use std::sync::atomic::AtomicU32;
 
 /// A delay between attempts that makes many of them.
 const SHORT: Duration = Duration::from_millis(10);

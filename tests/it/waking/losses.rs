@@ -2,14 +2,9 @@
 //! the lock all the same.
 
 use super::{LONG, PROMPT, patient, time_to_wake};
-use crate::clients::{Seen, client, client_at, long_lock, take};
-use crate::support::capable::has_users;
-use crate::support::fake::{Act, Fake, healthy, refusal, say};
-use crate::support::queues::{cut_subscribers, has_channels, no_entry_stays, subscribers};
-use crate::support::server::Server;
-use quorumlock::event::Event;
-use quorumlock::{Cause, Redlock, ReleaseOutcome};
-use std::time::Duration;
+use crate::prelude::*;
+use crate::support::fake::refusal;
+use crate::support::queues::{cut_subscribers, subscribers};
 
 /// A call that is not told asks after so long by default, or after a delay that is shorter; and
 /// time for a busy machine.

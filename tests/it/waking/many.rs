@@ -1,10 +1,7 @@
 //! Many waiters: for a thousand locks at once.
 
 use super::{client, count, has_channels, no_entry_stays, subscribers};
-use crate::clients::{SOON, long_lock, take};
-use crate::support::process::{alone, eventually};
-use crate::support::server::Server;
-use std::thread;
+use crate::prelude::*;
 
 #[test]
 fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {

@@ -1,12 +1,8 @@
 //! Extensions by hand of locks that are watched.
 
 use super::{KEY, TTL, watched};
-use crate::clients::{LONG_TTL, SOON, deployment, gone_for_good, take, unlock};
-use crate::support::process::eventually;
+use crate::prelude::*;
 use crossbeam_channel::RecvTimeoutError;
-use quorumlock::{ExtendOutcome, Watchdog};
-use std::thread;
-use std::time::{Duration, Instant};
 
 #[test]
 fn extensions_by_hand_and_by_a_watchdog_get_along() {

@@ -1,10 +1,8 @@
 //! Limits of how often and for how long a lock is extended.
 
 use super::{KEY, TTL, extensions};
-use crate::clients::{SOON, deployment, gone_for_good, take};
+use crate::prelude::*;
 use crossbeam_channel::RecvTimeoutError;
-use quorumlock::{MutexGuard, Watchdog};
-use std::time::Instant;
 
 #[test]
 fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {

@@ -1,10 +1,7 @@
 //! Nodes that restart and come back empty while locks are watched.
 
 use super::KEY;
-use crate::clients::{SOON, client, gone_for_good, take, value};
-use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{ReleaseOutcome, Watchdog};
+use crate::prelude::*;
 
 /// Not when the locks are extended next, which here is in 20 s.
 #[test]

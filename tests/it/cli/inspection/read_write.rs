@@ -2,10 +2,7 @@
 
 use super::super::deployment::Deployment;
 use super::{OURS, set};
-use crate::clients::{LONG_TTL, SOON, client};
-use crate::support::process::eventually;
-use crate::support::sides::Sides;
-use quorumlock::Redlock;
+use crate::prelude::*;
 
 #[test]
 fn readers_and_writers_are_listed_and_broken() {

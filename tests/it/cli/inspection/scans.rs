@@ -2,10 +2,9 @@
 
 use super::super::deployment::{Deployment, command_each};
 use super::{OURS, set};
-use crate::clients::ask;
 use crate::embedded_vs_real::foreign::fenced_values;
+use crate::prelude::*;
 use crate::read_write::as_embedded;
-use crate::support::server::Answer;
 
 #[test]
 fn scan_finds_each_kind_of_key_that_should_not_be() {

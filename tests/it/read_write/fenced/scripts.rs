@@ -3,13 +3,8 @@
 
 use super::super::{KEY, ask, entries, is_marked, long, read, servers};
 use super::{DAY, HOUR, SHORT, fenced, is_free, micros, number, set, stored};
-use crate::clients::{LONG_TTL, SOON, builder, client, left, unlock, value, wait_for};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
-use quorumlock::ExtendOutcome;
+use crate::prelude::*;
 use quorumlock::algorithm::fence::LEAD_LIMIT;
-use std::thread;
-use std::time::Duration;
 
 #[test]
 fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that() {
