@@ -12,3 +12,6 @@ mod nulls;
 pub(crate) mod programs;
 mod ratio;
 mod wrappers;
+
+use crate::prelude::*;
+use library::*;

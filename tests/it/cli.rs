@@ -33,3 +33,7 @@ mod terminals;
 mod tls;
 mod turns;
 mod versions;
+
+use crate::prelude::*;
+use deployment::*;
+use nix::sys::signal::Signal;

@@ -6,7 +6,6 @@ use crate::credentials::{servers_with_users, set_passwords};
 use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::Write;
 use std::sync::OnceLock;
 
 /// The folder of the programs, which are built the first time: with what the tests were built with,

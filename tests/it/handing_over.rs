@@ -2,7 +2,6 @@
 //! meanwhile.
 
 use crate::prelude::*;
-use std::io::{Read, Write};
 use std::time::SystemTime;
 
 pub(crate) const KEY: &str = "k";

@@ -9,7 +9,6 @@ mod alerts;
 use crate::capi::library::root;
 use crate::prelude::*;
 use crate::support::exposition::Exposition;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
 /// Labels that Prometheus adds, or the dashboard's queries make.

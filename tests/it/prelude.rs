@@ -1,7 +1,7 @@
 //! What most tests name: their own tools, the library, and parts of the standard library.
 
 pub(crate) use crate::clients::*;
-pub(crate) use crate::support::capable::{has_tls, has_users};
+pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
 pub(crate) use crate::support::fake::{Act, Fake, healthy, is, say};
 pub(crate) use crate::support::process::{alone, eventually};
@@ -20,6 +20,7 @@ pub(crate) use quorumlock::{
     MutexGuard, NodeState, Owner, Phase, Redlock, ReleaseOutcome, RestartPolicy, Wait, Watchdog,
 };
 pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::io::{Read as _, Write as _};
 pub(crate) use std::net::TcpStream;
 pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::process::{Command, Stdio};

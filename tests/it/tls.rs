@@ -19,3 +19,6 @@ mod peer;
 mod records;
 mod renewal;
 mod wire;
+
+use crate::prelude::*;
+use certificates::*;

@@ -1,7 +1,6 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
-use super::library::{LIMIT, Running, compile, compile_with, library, root, run};
-use crate::prelude::*;
+use super::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -1,7 +1,6 @@
 //! The header: C and C++ of every age take it, and the library offers exactly what it declares.
 
-use super::library::{LIMIT, Running, library, root, run};
-use crate::prelude::*;
+use super::*;
 
 #[test]
 fn the_header_compiles_as_every_language_that_may_include_it() {

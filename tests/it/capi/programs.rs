@@ -6,10 +6,8 @@
 //! behind, as the header states, and a library that is closed stays in memory; there, leaks are not
 //! looked for.
 
-use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
-use crate::prelude::*;
+use super::*;
 use crate::support::server::TLS_VARIABLE;
-use std::io::Write;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.

@@ -4,8 +4,7 @@
 //! means little; the figures in src/docs/operations.md are from many pairs:
 //! `QUORUMLOCK_TEST_PAIRS=10000 cargo test --test it capi::ratio -- --nocapture`.
 
-use super::library::{STRICT, compile, compile_rust, run};
-use crate::prelude::*;
+use super::*;
 
 const ROUNDS: usize = 7;
 /// Lock and unlock pairs of each of eight threads, in each run. One thread alone makes twice as

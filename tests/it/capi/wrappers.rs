@@ -1,7 +1,6 @@
 //! `quorumlock.hpp` and `quorumlock.py`: they have all of the header, and what they have works.
 
-use super::library::{LIMIT, Running, compile, library, root, run};
-use crate::prelude::*;
+use super::*;
 
 /// Functions that a wrapper leaves out on purpose, each with the reason beside it.
 const LEFT_OUT: [&str; 0] = [];

@@ -3,9 +3,7 @@
 //! Both run by turns, so that what else the machine does slows both down. As it is installed:
 //! `cargo test --profile cli --all-features --test it -- cli::cost --nocapture`.
 
-use super::deployment::{Deployment, rounds};
-use crate::prelude::*;
-use std::io::{Read, Write};
+use super::*;
 
 /// How many of each are run, by turns.
 const ROUNDS: usize = 60;

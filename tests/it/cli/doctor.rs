@@ -1,7 +1,6 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
-use super::deployment::{Deployment, Ended, PATIENT, command_each, folder, run, tool};
-use crate::prelude::*;
+use super::*;
 use crate::support::preload;
 use std::slice;
 

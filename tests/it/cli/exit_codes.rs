@@ -1,11 +1,7 @@
 //! Every exit code of `run`, and what the command finds in its environment.
 
-use super::deployment::{
-    Deployment, Ended, PRESENT, Running, children_of, command_each, folder, run, tool,
-};
-use crate::prelude::*;
+use super::*;
 use crate::support::process::processor_time_of;
-use nix::sys::signal::Signal;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -1,8 +1,7 @@
 //! `doctor` on servers that are no plain masters: they evict, have replicas, run in cluster mode,
 //! or withhold what they are. It names that, and states what holds then.
 
-use super::deployment::{Deployment, Ended, PATIENT, command_each};
-use crate::prelude::*;
+use super::*;
 use crate::support::shard::{Shard, meet, own, serves};
 
 /// How long servers may take to see each other.

@@ -4,8 +4,7 @@
 mod read_write;
 mod scans;
 
-use super::deployment::{Deployment, PRESENT, command_each, run};
-use crate::prelude::*;
+use super::*;
 
 pub(super) const OURS: &str = "1111111111111111111111111111111111111111";
 const THEIRS: &str = "2222222222222222222222222222222222222222";

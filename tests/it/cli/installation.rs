@@ -1,7 +1,6 @@
 //! What the manual describes: where the program is installed, and how cron finds it.
 
-use super::deployment::{Deployment, PRESENT, folder, run};
-use crate::prelude::*;
+use super::*;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,7 +1,6 @@
 //! `run --read`, `--write` and `--permits`: how many programs hold a lock at once.
 
-use super::deployment::{Deployment, Running};
-use crate::prelude::*;
+use super::*;
 
 #[test]
 fn as_many_programs_hold_a_lock_as_its_kind_allows() {

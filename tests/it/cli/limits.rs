@@ -1,8 +1,7 @@
 //! Servers that hold long values, or whose `SCAN` does not end: what is read of them has a limit.
 
-use super::deployment::{Deployment, Running, command_each, tool};
 use super::inspection::OURS;
-use crate::prelude::*;
+use super::*;
 
 const LEFT: &str = "50000";
 /// How long a program may take that shall end by itself.

@@ -1,11 +1,7 @@
 //! The promise: the command is dead before the lease is, and nothing of its group is left.
 
-use super::deployment::{
-    Deployment, Running, boot_time_us, events, folder, in_script, rounds, run, send,
-};
-use crate::prelude::*;
+use super::*;
 use crate::support::process::exists;
-use nix::sys::signal::Signal;
 use std::sync::Mutex;
 use std::time::SystemTime;
 

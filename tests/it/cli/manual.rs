@@ -1,7 +1,6 @@
 //! The manual page has what the help has, and completion scripts are scripts.
 
-use super::deployment::{folder, run, tool};
-use crate::prelude::*;
+use super::*;
 
 const COMMANDS: [&str; 11] = [
     "run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual",

@@ -1,8 +1,7 @@
 //! Locks of other libraries, and keys that are no lock at all: what the nodes hold, as `show`,
 //! `ls`, `break` and `run -n` report it.
 
-use super::deployment::{Deployment, command_each};
-use crate::prelude::*;
+use super::*;
 
 /// A token as redis-py writes it.
 const UUID: &str = "2b7c1f0e-9d9e-4d61-a2cb-5a4d6a1f7c11";

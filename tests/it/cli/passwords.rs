@@ -1,8 +1,7 @@
 //! No output shows a password or a whole token, and the command does not find them in its
 //! environment.
 
-use super::deployment::{PRESENT, Running, command_each, folder, run, tool, tool_at};
-use crate::prelude::*;
+use super::*;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 

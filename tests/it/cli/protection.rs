@@ -2,9 +2,8 @@
 //! until when; what the deployment guarantees; and what the restart policies mean, as the manual
 //! describes them.
 
-use super::deployment::{Deployment, Ended, PATIENT, command_each};
+use super::*;
 use crate::incarnations::NO_LONGER_NEW;
-use crate::prelude::*;
 
 const NOTHING_TOLD: &str =
     "it tells nothing of losses (no right to its key, no INFO or no scripts)";

@@ -1,8 +1,7 @@
 //! The queues of those that wait, as `show`, `ls`, `scan` and `break` see them.
 
-use super::deployment::{Deployment, command_each};
 use super::inspection::OURS;
-use crate::prelude::*;
+use super::*;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const FIRST: &str = "00112233445566aa";

@@ -1,8 +1,7 @@
 //! The user of the manual, with a right to some keys alone: what `doctor`, `nodes` and `ls` find
 //! with it.
 
-use super::deployment::{Deployment, Ended, command_each, run};
-use crate::prelude::*;
+use super::*;
 
 /// How many servers are asked at once.
 const THREADS: usize = 4;

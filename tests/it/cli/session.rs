@@ -1,8 +1,7 @@
 //! The session that README.md and the page on the command line show can be reproduced: its commands
 //! are run, and print what it shows.
 
-use super::deployment::{Deployment, Ended, command_each};
-use crate::prelude::*;
+use super::*;
 
 const PROMPT: &str = "$ ";
 

@@ -1,12 +1,7 @@
 //! Signals: they end a wait, start nothing, and go to the command.
 
-use super::deployment::{
-    Deployment, Ended, PRESENT, Running, boot_time_us, events, folder, has_thread, in_script,
-    rounds, with_signals,
-};
-use crate::prelude::*;
+use super::*;
 use crate::support::preload;
-use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
 
 /// Far longer than a process takes to do what it is asked for.

@@ -1,9 +1,7 @@
 //! A program that is stopped past its lease cannot end its command: the resource must refuse the
 //! late write, by the fence. With `--fenced` a database does, without it does not.
 
-use super::deployment::{Deployment, Running, folder, run};
-use crate::prelude::*;
-use nix::sys::signal::Signal;
+use super::*;
 
 /// A writer: waits for a file if one is named, then writes its name with its fence, unless a
 /// greater one was seen.

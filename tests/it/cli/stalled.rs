@@ -1,11 +1,9 @@
 //! A reader of what `run` writes has stalled: a pipe is full, or a terminal shows nothing after
 //! Ctrl-S. `run` extends its lock, ends its command in time and ends.
 
-use super::deployment::{Deployment, Running, boot_time_us, folder, in_script};
 use super::loss::{STUBBORN, last_sign};
-use crate::prelude::*;
+use super::*;
 use nix::pty::openpty;
-use nix::sys::signal::Signal;
 use rustix::io::ioctl_fionbio;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write, pipe};

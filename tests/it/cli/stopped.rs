@@ -1,16 +1,10 @@
 //! Programs and commands that are stopped: by Ctrl-Z and other signals of job control, and by
 //! SIGSTOP.
 
-use super::deployment::{
-    Deployment, PRESENT, Running, boot_time_us, children_of, command_each, folder, has_thread,
-    rounds, send, with_signals,
-};
 use super::loss::{STUBBORN, last_sign};
-use crate::prelude::*;
+use super::*;
 use nix::pty::openpty;
-use nix::sys::signal::Signal;
 use std::fs::File;
-use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 
 /// Far longer than a process takes to do what it is asked for.

@@ -1,11 +1,9 @@
 //! A line of progress on a terminal, for what takes longer than a second; and none where there is
 //! no terminal.
 
-use super::deployment::{Deployment, Ended, Running, command_each};
-use crate::prelude::*;
+use super::*;
 use nix::pty::openpty;
 use std::fs::File;
-use std::io::Read;
 
 /// What wipes a line.
 const WIPE: &str = "\r\x1b[K";

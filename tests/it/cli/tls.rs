@@ -1,7 +1,6 @@
 //! The command line over TLS: every command reaches the nodes, and `doctor` names each fault.
 
-use super::deployment::{Ended, PRESENT, run, tool};
-use crate::prelude::*;
+use super::*;
 use crate::tls::certificates::{Authority, Particulars};
 use std::ffi::OsString;
 

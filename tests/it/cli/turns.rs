@@ -1,7 +1,6 @@
 //! `run --fair`: programs take turns.
 
-use super::deployment::{Deployment, Running};
-use crate::prelude::*;
+use super::*;
 
 const NAMES: [&str; 3] = ["first", "second", "third"];
 

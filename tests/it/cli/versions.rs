@@ -3,10 +3,8 @@
 //! `QUORUMLOCK_OTHER_VERSION` names that program. Without it, it is built from the last tag of a
 //! release; where there is none, the tests do nothing.
 
-use super::deployment::{Deployment, PRESENT, Running, folder, run};
+use super::*;
 use crate::capi::library::{self, BUILD_LIMIT, root};
-use crate::prelude::*;
-use std::io::Write;
 use std::sync::OnceLock;
 
 const OTHER_VARIABLE: &str = "QUORUMLOCK_OTHER_VERSION";

@@ -1,8 +1,7 @@
 //! Values that no lock has written are foreign to both.
 
 use super::requests::{LONG, token};
-use super::{Raw, pairs, without_remaining};
-use crate::prelude::*;
+use super::*;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::kinds::plain::EXTEND;
 use quorumlock::protocol::kinds::{fenced, plain};

@@ -3,8 +3,7 @@
 //! this compares them with the Lua.
 
 use super::sequence::{Kind, Sequence, channel};
-use super::{Raw, in_short, pairs, without_remaining};
-use crate::prelude::*;
+use super::*;
 use crate::storm::number;
 use quorumlock::embedded::Condition;
 

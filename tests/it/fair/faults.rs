@@ -1,7 +1,6 @@
 //! Fair locks when programs and nodes fail.
 
-use super::{fair, no_entry_stays, places};
-use crate::prelude::*;
+use super::*;
 
 /// How late a thread may be.
 const LATE: Duration = Duration::from_millis(300);

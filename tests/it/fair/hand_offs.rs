@@ -3,8 +3,7 @@
 //! tests do. [`embedded_vs_real`](crate::embedded_vs_real) compares what nodes tell the calls that
 //! wait. That none of these misses it is a rule of the simulator.
 
-use super::{fair, no_entry_stays, places};
-use crate::prelude::*;
+use super::*;
 use crate::support::queues::channels;
 use std::sync::Mutex as Guarded;
 

@@ -8,8 +8,7 @@
 //! The runs are short by default. `QUORUMLOCK_FAIR_STORM_SECONDS` makes them longer.
 
 use super::game::{Game, Turn};
-use super::{Figures, LONGEST_GAME, no_entry_stays};
-use crate::prelude::*;
+use super::*;
 use crate::storm::now;
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
 //! The script of fenced locks: how it is called, where it cannot run, and what it leaves alone or
 //! refuses.
 
-use super::{KEY, micros, servers, set};
-use crate::prelude::*;
+use super::*;
 use crate::read_write::long;
 use crate::support::capable::with_users;
 use crate::support::versions::servers_with;

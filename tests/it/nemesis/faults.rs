@@ -9,8 +9,7 @@
 use super::clocks::Clocks;
 use super::flood::flood;
 use super::packets::Packets;
-use super::{TEST, worker};
-use crate::prelude::*;
+use super::*;
 use crate::storm::{Storm, durable, now};
 
 /// After that nothing holds that was granted before: the time to live, and more than its drift.

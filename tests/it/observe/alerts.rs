@@ -1,7 +1,6 @@
 //! The alert rules, run by `promtool` on what a program serves from one scrape to the next.
 
-use super::root;
-use crate::prelude::*;
+use super::*;
 use crate::support::exposition::{Exposition, Sample};
 use std::fmt::Write;
 use std::io::Write as _;

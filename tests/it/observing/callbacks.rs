@@ -1,7 +1,6 @@
 //! What callbacks may do: use the client, panic, drop its last handle.
 
-use super::{KEY, Recorder, TTL, delete, everywhere, observed, observed_by, words};
-use crate::prelude::*;
+use super::*;
 use crate::support::process::threads_named;
 use std::sync::{Mutex, OnceLock, Weak};
 

@@ -1,7 +1,6 @@
 //! What the end of a call, and of a lock, is reported with.
 
-use super::{KEY, Recorder, TTL, is_about_a_node, observed};
-use crate::prelude::*;
+use super::*;
 use quorumlock::event::{GaveUpReason, Severity};
 
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -1,8 +1,7 @@
 //! A thread that waits for a lock that it has itself: reported once for each call, and of no other
 //! wait.
 
-use super::{Recorder, observed, words};
-use crate::prelude::*;
+use super::*;
 use quorumlock::Result;
 use std::sync::{Mutex, mpsc};
 

@@ -1,7 +1,6 @@
 //! Nodes that reply late, that may not vote, and that close idle connections.
 
-use super::{KEY, Recorder, TTL, everywhere, observed, observed_by};
-use crate::prelude::*;
+use super::*;
 
 /// Time for a node to answer: soon over, and still enough for one that is well, on a busy machine.
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);

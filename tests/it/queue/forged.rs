@@ -1,11 +1,7 @@
 //! Entries and messages that others have forged cost rounds, and no lock its turn.
 
 use super::kinds::KINDS;
-use super::{
-    LATE, OTHER, assert_in_time, assert_kept, connect, has_all_channels, is_forged, nothing_stays,
-    patient, time_to_hand_over,
-};
-use crate::prelude::*;
+use super::*;
 use crate::support::queues::{Stranger, forge, forge_member};
 use std::sync::atomic::AtomicU32;
 

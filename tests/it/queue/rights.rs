@@ -2,8 +2,7 @@
 //! one.
 
 use super::kinds::{Held, KINDS, Kind};
-use super::{LATE, PLACE_LEASE, patient};
-use crate::prelude::*;
+use super::*;
 
 /// The longest delay between attempts of a call that is not told, and its attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! A writer becomes a reader, also while nodes hang.
 
-use super::{can_write, entries, long, read, write};
-use crate::prelude::*;
+use super::*;
 
 #[test]
 fn a_writer_becomes_a_reader_without_another_writer_in_between() {

@@ -5,8 +5,7 @@
 
 mod scripts;
 
-use super::{KEY, long};
-use crate::prelude::*;
+use super::*;
 use crate::support::sides::FencedSides;
 use quorumlock::FencedRwWriteGuard;
 use quorumlock::kind::{Fenced, Read, Write};

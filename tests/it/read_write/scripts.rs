@@ -1,8 +1,7 @@
 //! The script of read-write locks: how it is called, where it cannot run, and what it leaves alone
 //! or refuses.
 
-use super::{KEY, ask, can_read, can_write, entries, long, servers, write};
-use crate::prelude::*;
+use super::*;
 use crate::support::capable::with_users;
 use crate::support::queues;
 use crate::support::versions::servers_with;

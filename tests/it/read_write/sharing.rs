@@ -1,7 +1,6 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
-use super::{KEY, can_read, can_write, entries, is_marked, long, read};
-use crate::prelude::*;
+use super::*;
 use crossbeam_channel::TryRecvError;
 use quorumlock::RwReadGuard;
 use std::sync::Barrier;

@@ -1,7 +1,6 @@
 //! A writer that waits keeps new readers out, and waits for those alone that were there.
 
-use super::{AT_ONCE, TTL, can_read, can_write, is_marked, long, read};
-use crate::prelude::*;
+use super::*;
 use crate::support::queues;
 
 #[test]

@@ -1,8 +1,7 @@
 //! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
-use super::{KEY, MAX_TTL, acquaint, brief, longest};
+use super::*;
 use crate::faults::keeps_secrets;
-use crate::prelude::*;
 use quorumlock::NodeNote;
 use std::sync::Mutex;
 

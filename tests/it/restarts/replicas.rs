@@ -2,8 +2,7 @@
 //! and neither their process nor their connections show it. On every server at hand;
 //! `QUORUMLOCK_SERVERS` names further ones.
 
-use super::{KEY, acquaint};
-use crate::prelude::*;
+use super::*;
 use crate::support::server::binaries;
 use crate::support::versions::shown;
 use std::thread::sleep;

@@ -1,7 +1,6 @@
 //! How permits pass among the threads of a program, and from one program to another.
 
-use super::semaphore;
-use crate::prelude::*;
+use super::*;
 use crate::support::fake::refusal;
 
 const PERMITS: usize = 3;

@@ -1,8 +1,7 @@
 //! Attempts of which nodes do a part: keys that are held on some nodes, other libraries.
 
-use super::{set, take};
+use super::*;
 use crate::embedded_vs_real::say_once;
-use crate::prelude::*;
 use crate::support::versions::threes;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];

@@ -1,7 +1,6 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
-use super::{set, take};
-use crate::prelude::*;
+use super::*;
 
 /// Long enough for a thread to have begun to wait.
 const ARRIVAL: Duration = Duration::from_millis(150);

@@ -1,7 +1,6 @@
 //! Calls for locks after the shutdown has begun, and calls that are on their way then.
 
-use super::{MOMENT, begin, complete, incomplete};
-use crate::prelude::*;
+use super::*;
 use quorumlock::ShutdownOutcome;
 use quorumlock::event::GaveUpReason;
 

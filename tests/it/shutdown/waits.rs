@@ -1,7 +1,6 @@
 //! Waits that a shutdown ends: at once, wherever they are, and without leaving a key or an entry.
 
-use super::{MOMENT, begin, complete};
-use crate::prelude::*;
+use super::*;
 
 /// Longest time from the beginning of a shutdown until a call returns that does not wait for a
 /// node. Without a notification, a wait in the local queue ends after a second.

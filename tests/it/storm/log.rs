@@ -7,7 +7,6 @@ use crate::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 
 /// The file of one thread.
 pub(crate) struct Log(File);

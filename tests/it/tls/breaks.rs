@@ -1,8 +1,7 @@
 //! Connections by TLS that break, stall or trickle at each stage, in the handshake and behind it.
 
-use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
-use crate::prelude::*;
+use super::*;
 use quorumlock::{Error, TlsError};
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);

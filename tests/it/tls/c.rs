@@ -1,9 +1,8 @@
 //! C programs over TLS: each fault by its number, and the programs of the C interface's own tests.
 
-use super::certificates::{Authority, Particulars};
 use super::nodes::over_tls_in_c;
+use super::*;
 use crate::capi::library::{LIMIT, Running, compile_against, library_with_tls};
-use crate::prelude::*;
 
 /// What the program prints with these arguments and variables.
 fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {

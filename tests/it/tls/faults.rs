@@ -1,7 +1,6 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
-use super::certificates::{Authority, Particulars};
-use crate::prelude::*;
+use super::*;
 use quorumlock::{Error, Tls, TlsError};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,8 +1,7 @@
 //! Sessions, certificates of clients, and names of servers.
 
-use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
-use crate::prelude::*;
+use super::*;
 use quorumlock::Tls;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,8 +6,7 @@
 //! and so are their clients. The proxies are in front of the servers, and stall, cut, trickle and
 //! reset records.
 
-use super::certificates::{Authority, Particulars};
-use crate::prelude::*;
+use super::*;
 use crate::support::server::TLS_VARIABLE;
 
 /// Which further tests run, by the beginnings of their names; all if it is empty.

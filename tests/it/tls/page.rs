@@ -1,7 +1,6 @@
 //! What the page about TLS prints works: its commands make the certificates that its settings name.
 
-use super::certificates::Authority;
-use crate::prelude::*;
+use super::*;
 use quorumlock::Tls;
 
 /// The blocks of a page in this language.

@@ -1,8 +1,7 @@
 //! A peer that ends TLS before a real server, and cuts what that one answers into records as a test
 //! requires.
 
-use super::certificates::Authority;
-use crate::prelude::*;
+use super::*;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};

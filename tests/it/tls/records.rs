@@ -1,9 +1,8 @@
 //! Each reply goes to its own request however records are cut, and none waits inside TLS while no
 //! byte arrives.
 
-use super::certificates::{Authority, Particulars};
 use super::peer::{Cut, Peer};
-use crate::prelude::*;
+use super::*;
 
 /// An answer that waits in TLS is as late as that.
 const NODE_TIMEOUT: Duration = Duration::from_secs(4);

@@ -1,8 +1,7 @@
 //! Certificates in files that change while a client uses them.
 
-use super::certificates::{Authority, Particulars};
+use super::*;
 use crate::credentials::{for_load, rotation, under_load};
-use crate::prelude::*;
 use std::sync::Mutex;
 use std::time::SystemTime;
 

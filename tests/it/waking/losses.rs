@@ -1,8 +1,7 @@
 //! Notifications that do not come: connections cut, commands denied, nodes hung. Every waiter gets
 //! the lock all the same.
 
-use super::{LONG, PROMPT, patient, time_to_wake};
-use crate::prelude::*;
+use super::*;
 use crate::support::fake::refusal;
 use crate::support::queues::{cut_subscribers, subscribers};
 

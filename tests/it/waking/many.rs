@@ -1,7 +1,6 @@
 //! Many waiters: for a thousand locks at once.
 
-use super::{client, count, has_channels, no_entry_stays, subscribers};
-use crate::prelude::*;
+use super::*;
 
 #[test]
 fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {

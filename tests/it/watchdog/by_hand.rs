@@ -1,7 +1,6 @@
 //! Extensions by hand of locks that are watched.
 
-use super::{KEY, TTL, watched};
-use crate::prelude::*;
+use super::*;
 use crossbeam_channel::RecvTimeoutError;
 
 #[test]

@@ -1,7 +1,6 @@
 //! Limits of how often and for how long a lock is extended.
 
-use super::{KEY, TTL, extensions};
-use crate::prelude::*;
+use super::*;
 use crossbeam_channel::RecvTimeoutError;
 
 #[test]

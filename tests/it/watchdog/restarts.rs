@@ -1,7 +1,6 @@
 //! Nodes that restart and come back empty while locks are watched.
 
-use super::KEY;
-use crate::prelude::*;
+use super::*;
 
 /// Not when the locks are extended next, which here is in 20 s.
 #[test]

@@ -1,8 +1,7 @@
 //! Read-write locks: how they are listed, shown and broken, with and without a number.
 
 use super::super::deployment::Deployment;
-use super::{OURS, set};
-use crate::prelude::*;
+use super::*;
 
 #[test]
 fn readers_and_writers_are_listed_and_broken() {

@@ -1,9 +1,8 @@
 //! `scan`: which keys it finds, and which belong to others.
 
 use super::super::deployment::{Deployment, command_each};
-use super::{OURS, set};
+use super::*;
 use crate::embedded_vs_real::foreign::fenced_values;
-use crate::prelude::*;
 use crate::read_write::as_embedded;
 
 #[test]
