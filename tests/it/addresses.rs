@@ -44,8 +44,8 @@ fn one_server_has_one_vote_under_two_names() {
                     .any(|cause| duplicates.contains(cause))
             })
         };
-        assert!(eventually(SOON, told));
-        assert!(eventually(SOON, || value(&server, "k").is_none()));
+        assert_soon!(told());
+        assert_soon!(value(&server, "k").is_none());
     }
 }
 
@@ -60,9 +60,7 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
             // The other one has replied everything by now.
-            assert!(eventually(SOON, || proxies[1 - stalled]
-                .bytes(Direction::ToClient)
-                > 0));
+            assert_soon!(proxies[1 - stalled].bytes(Direction::ToClient) > 0);
             std::thread::sleep(Duration::from_millis(50));
             proxies[stalled].flow(Direction::ToClient);
             let attempt = attempt.join().unwrap();
@@ -114,16 +112,16 @@ fn a_name_is_looked_up_again_for_each_connection() {
             drop(guard);
             is_here
         };
-        assert!(eventually(SOON, || is_on(&old)));
+        assert_soon!(is_on(&old));
         leads_to("127.0.0.2");
         assert!(is_on(&old), "an open connection stays");
         cut(&old);
-        assert!(eventually(SOON, || is_on(&new)));
+        assert_soon!(is_on(&new));
         assert!(!is_on(&old));
         for answer in ["fail", "hang"] {
             leads_to(answer);
             cut(&new);
-            assert!(eventually(SOON, || is_on(&new)), "{answer}");
+            assert_soon!(is_on(&new), "{answer}");
         }
         fs::remove_file(&file).unwrap();
     });

@@ -93,8 +93,8 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
                     scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
                 }
                 thread::sleep(MOMENT * 2);
-                assert!(
-                    eventually(SOON, || threads_named("quorumlock").len() == helpers),
+                assert_soon!(
+                    threads_named("quorumlock").len() == helpers,
                     "not {helpers}"
                 );
                 let before = processor_time();
@@ -114,10 +114,7 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
             "{by_channel:?}, {by_handle:?} with a handle"
         );
         drop(sender);
-        assert!(
-            eventually(SOON, || threads_named("quorumlock").is_empty()),
-            "a thread is left"
-        );
+        assert_soon!(threads_named("quorumlock").is_empty(), "a thread is left");
     });
 }
 
@@ -138,7 +135,7 @@ fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
         for count in 1..=2 {
             thread::sleep(MOMENT);
             sender.send(()).unwrap();
-            assert!(eventually(SOON, || ended() == count), "{count}");
+            assert_soon!(ended() == count, "{count}");
         }
         thread::sleep(MOMENT);
         assert_eq!(ended(), 2);
@@ -170,7 +167,7 @@ fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let client = short_timeout_client_of(servers.iter().map(Server::url));
     let mutex = long_lock(&client, "k");
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
     pause(&servers);
     is_cancelled_within(NODE_TIMEOUT + SLACK, &mutex);
     resume(&servers);

@@ -60,16 +60,13 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
             pause(&servers);
             drop(guards);
             resume(&servers);
-            assert!(
-                eventually(SOON, || key_counts(&servers) == [0; 3]),
+            assert_soon!(
+                key_counts(&servers) == [0; 3],
                 "round {round}: {:?} keys stay",
                 key_counts(&servers)
             );
             // It waits for the answers, and is gone.
-            assert!(
-                eventually(SOON, || threads_named(HELPER).is_empty()),
-                "round {round}"
-            );
+            assert_soon!(threads_named(HELPER).is_empty(), "round {round}");
         }
         std::fs::remove_dir_all(&directory).unwrap();
     });
@@ -100,7 +97,7 @@ fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
             seen.len(),
             begun.elapsed()
         );
-        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
+        assert_soon!(threads_named(HELPER).is_empty());
     });
 }
 

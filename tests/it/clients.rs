@@ -28,6 +28,14 @@ pub(crate) const SLACK: Duration = Duration::from_millis(20);
 /// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
 const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Asserts what is to become true [`SOON`]; a message behind it is as in `assert`.
+macro_rules! assert_soon {
+    ($condition:expr $(, $($message:tt)+)?) => {
+        assert!(eventually(SOON, || $condition) $(, $($message)+)?)
+    };
+}
+pub(crate) use assert_soon;
+
 /// A client of these servers with a long node timeout.
 pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
     builder(servers).build().unwrap()
@@ -213,20 +221,14 @@ pub(crate) fn cut(server: &Server) {
 #[track_caller]
 pub(crate) fn everywhere(servers: &[Server], key: &str) {
     let has_it = |server: &Server| value(server, key).is_some();
-    assert!(
-        eventually(SOON, || servers.iter().all(has_it)),
-        "{key} is not everywhere"
-    );
+    assert_soon!(servers.iter().all(has_it), "{key} is not everywhere");
 }
 
 /// Waits until no server has the key.
 #[track_caller]
 pub(crate) fn nowhere(servers: &[Server], key: &str) {
     let has_none = |server: &Server| value(server, key).is_none();
-    assert!(
-        eventually(SOON, || servers.iter().all(has_none)),
-        "{key} is left"
-    );
+    assert_soon!(servers.iter().all(has_none), "{key} is left");
 }
 
 /// Sends one command that the server is to accept.
@@ -309,7 +311,7 @@ pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + 
             .into_iter()
             .all(|server| value(server, key).is_none())
     };
-    assert!(eventually(SOON, gone), "{key} is still there");
+    assert_soon!(gone(), "{key} is still there");
     let until = Instant::now() + Duration::from_millis(200);
     while Instant::now() < until {
         assert!(gone(), "{key} came back");

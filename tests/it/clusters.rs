@@ -76,7 +76,7 @@ fn lives(mine: &Redlock, theirs: &Redlock) {
     assert!(mine.write_mutex("rw").try_lock().unwrap().is_none());
     drop(readers);
     let free = || mine.write_mutex("rw").try_lock().unwrap().is_some();
-    assert!(eventually(SOON, free));
+    assert_soon!(free());
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn two_servers_of_a_shard_have_one_vote() {
         assert!(taken > 100 && refused < taken / 10, "{taken} {refused}");
         // A connection that leads to the replica first is told so before it is found to be one too
         // many.
-        assert!(eventually(SOON, || {
+        assert_soon!({
             let nodes = client.nodes().unwrap();
             let faults = nodes.iter().filter_map(|node| node.last_fault());
             let duplicates = faults.filter(|fault| matches!(fault.cause(), Cause::Duplicate(_)));
             duplicates.count() == 1
-        }));
+        });
     }
 }
 
@@ -215,14 +215,14 @@ fn shards_fail_over_under_load() {
                     let led = seen.all().into_iter().next_back();
                     led.is_some_and(|(_, master)| master == address)
                 };
-                assert!(eventually(SOON, is_led), "{round}: {:?}", seen.all());
+                assert_soon!(is_led(), "{round}: {:?}", seen.all());
                 let is_voting = || {
                     let nodes = client.nodes().unwrap();
                     nodes.iter().all(|node| node.state() == NodeState::Voting)
                 };
-                assert!(eventually(SOON, is_voting), "{:?}", client.nodes());
+                assert_soon!(is_voting(), "{:?}", client.nodes());
                 let goes_on = || taken.load(Ordering::Relaxed) > before + 10;
-                assert!(eventually(SOON, goes_on));
+                assert_soon!(goes_on());
             }
         }
     });
@@ -366,7 +366,7 @@ fn a_connection_that_fails_once_is_no_restart_of_the_master() {
         thread::sleep(Duration::from_millis(50));
     }
     is_down.store(false, Ordering::SeqCst);
-    assert!(eventually(SOON, locks), "{:?}", client.nodes());
+    assert_soon!(locks(), "{:?}", client.nodes());
 }
 
 /// A key is on one of them, so their votes would not be about the same lock.
@@ -410,7 +410,7 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
     shows(&error, "may not run CLUSTER INFO");
     let allowed = ["ACL", "SETUSER", "me", "+cluster|info"];
     master.command(&allowed).unwrap();
-    assert!(eventually(SOON, || can_take(&client.mutex("k"))));
+    assert_soon!(can_take(&client.mutex("k")));
 }
 
 const ONE_SHARD: &str = "cluster_slots_assigned:16384\r\ncluster_size:1";

@@ -132,7 +132,7 @@ fn on_open_connections_it_asks_and_so_finds_what_has_become_of_nodes() {
         NodeState::Down(Cause::TimedOut)
     );
     servers[1].resume().unwrap();
-    assert!(eventually(SOON, || client.connect(SOON).is_ok()));
+    assert_soon!(client.connect(SOON).is_ok());
 }
 
 #[test]

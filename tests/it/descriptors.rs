@@ -25,11 +25,7 @@ fn no_socket_is_inherited_by_another_program() {
         };
         // Two clients of three nodes, each with a pair of its own; and the subscriptions of the
         // one that waits.
-        assert!(
-            eventually(SOON, || ours().len() >= 2 * (3 + 2) + 3),
-            "{:?}",
-            ours()
-        );
+        assert_soon!(ours().len() >= 2 * (3 + 2) + 3, "{:?}", ours());
         let ours = ours();
         std::thread::sleep(Duration::from_millis(20));
         let listing = Command::new("ls")

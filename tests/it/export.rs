@@ -204,16 +204,16 @@ fn the_recorder_gets_what_the_counters_count() {
             ("quorumlock_quorum{}", 2.0),
             ("quorumlock_events_dropped_total{}", 0.0),
         ] {
-            assert!(
-                eventually(SOON, || is(series, expected)),
+            assert_soon!(
+                is(series, expected),
                 "{series} is not {expected}: {:#?}",
                 values.0.lock().unwrap()
             );
         }
         let down = format!("quorumlock_node_up{{node={}}}", servers[2].address());
-        assert!(eventually(SOON, || {
+        assert_soon!({
             let _ = client.connect(SOON);
             is(&down, 0.0)
-        }));
+        });
     });
 }

@@ -38,14 +38,14 @@ impl Fate {
 fn take_everywhere(client: &Redlock, ttl: Duration, servers: &[Server]) -> (MutexGuard, String) {
     let guard = take(&client.mutex(KEY).ttl(ttl));
     let mut tokens = Vec::new();
-    let is_everywhere = || {
+    let mut is_everywhere = || {
         tokens = servers
             .iter()
             .filter_map(|server| value(server, KEY))
             .collect();
         tokens.len() == servers.len()
     };
-    assert!(eventually(SOON, is_everywhere));
+    assert_soon!(is_everywhere());
     tokens.dedup();
     assert_eq!(tokens.len(), 1);
     (guard, tokens.remove(0))
@@ -107,8 +107,8 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
                 Fate::Gone if !is_won => None,
                 Fate::Gone | Fate::Ours => Some(token.as_str()),
             };
-            assert!(
-                eventually(SOON, || value(server, KEY).as_deref() == expected),
+            assert_soon!(
+                value(server, KEY).as_deref() == expected,
                 "{case}: node {index}"
             );
             if is_won && expected == Some(&token) {
@@ -131,10 +131,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
         );
         for (server, fate) in servers.iter().zip(&fates) {
             let expected = (*fate == Fate::Taken).then_some(OTHER);
-            assert!(
-                eventually(SOON, || value(server, KEY).as_deref() == expected),
-                "{case}"
-            );
+            assert_soon!(value(server, KEY).as_deref() == expected, "{case}");
             server.command(&["DEL", KEY]).unwrap();
         }
     }

@@ -52,7 +52,7 @@ fn order_of<K: Kind + Send + Sync>(
                 drop(guard.unlock());
             });
             let is_stored = || servers.iter().all(|server| places(server) > number);
-            assert!(eventually(SOON, is_stored), "{number} has no entry");
+            assert_soon!(is_stored(), "{number} has no entry");
             // A second command stores the ticket where it differs.
             thread::sleep(Duration::from_millis(20));
         }
@@ -296,8 +296,8 @@ fn a_lock_that_is_free_takes_one_round_and_no_entry() {
         assert!(take(&mutex).unlock().is_ok());
         assert!(mutex.lock().unwrap().unlock().is_ok());
     }
-    assert!(
-        eventually(SOON, || scripts() - before == 2 * 2 * 10 * 3),
+    assert_soon!(
+        scripts() - before == 2 * 2 * 10 * 3,
         "{} scripts",
         scripts() - before
     );

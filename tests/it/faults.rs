@@ -138,8 +138,8 @@ fn a_replica_that_became_a_master() {
 #[track_caller]
 pub(crate) fn counts_when_locks_have_ended(mutex: &Mutex, max_ttl: Duration) {
     let promoted = Instant::now();
-    assert!(eventually(SOON, || causes(&failure(mutex))[0].2 == Cause::Quarantined));
-    assert!(eventually(SOON, || can_take(mutex)));
+    assert_soon!(causes(&failure(mutex))[0].2 == Cause::Quarantined);
+    assert_soon!(can_take(mutex));
     assert!(promoted.elapsed() >= max_ttl);
 }
 
@@ -166,10 +166,10 @@ fn a_server_that_is_loading() {
             // Until it listens, it refuses.
             causes(&error) == [(address.clone(), Phase::Reply, Cause::Loading)]
         };
-        assert!(eventually(SOON, loading));
+        assert_soon!(loading());
         assert!(!restart.is_finished());
         restart.join().unwrap();
-        assert!(eventually(SOON, || can_take(&mutex)));
+        assert_soon!(can_take(&mutex));
     });
 }
 
@@ -206,7 +206,7 @@ fn a_server_with_too_many_clients() {
     let mutex = long_lock(&client([&server]), "k");
     failure(&mutex);
     drop(only);
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
 }
 
 /// Creates a user with the secret as password, these rights and no others.

@@ -45,7 +45,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
             .last_fault()
             .is_some_and(|fault| fault.cause() == Cause::FenceAhead)
     };
-    assert!(eventually(SOON, is_seen));
+    assert_soon!(is_seen());
     unlock(take(&long_lock(&clients[0], "other").fenced()));
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
@@ -68,9 +68,8 @@ fn a_majority_of_absurd_fences_is_an_error_that_says_what_to_check() {
     assert_eq!(causes(&error), [ahead(&servers[0]), ahead(&servers[1])]);
     shows(&error, "check the clocks of this machine and the node");
     assert_eq!(value(&servers[0], KEY).as_deref(), Some(ABSURD));
-    assert!(
-        eventually(SOON, || value(&servers[2], KEY)
-            .is_none_or(|value| value.ends_with(' '))),
+    assert_soon!(
+        value(&servers[2], KEY).is_none_or(|value| value.ends_with(' ')),
         "it is undone"
     );
 }

@@ -47,9 +47,7 @@ fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
         unlock(guard);
     }
     // One to take and one to release: one round trip each. And the note of each node, once.
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| scripts_run(server) == 100 + 1)));
+    assert_soon!(servers.iter().all(|server| scripts_run(server) == 100 + 1));
     let _held = take(&mutexes[0]);
     assert!(mutexes[1].try_lock().unwrap().is_none());
     assert!(
@@ -85,14 +83,13 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
         assert!(left(&server, KEY).is_some_and(is_kept));
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
         drop(take(&long_lock(&kept, "k").fenced()));
-        assert!(eventually(SOON, || fields(&server).2.is_empty()));
+        assert_soon!(fields(&server).2.is_empty());
         assert!(left(&server, KEY).is_some_and(|time| time > 2 * DAY - SOON));
         let long = builder([&server]).max_ttl(3 * DAY).build().unwrap();
         drop(take(&long_lock(&long, "k").fenced()));
         // As long as any lock lasts, and two minutes more.
         let least = 3 * DAY + Duration::from_secs(120);
-        assert!(eventually(SOON, || left(&server, KEY)
-            .is_some_and(|time| time > least - SOON && time <= least)));
+        assert_soon!(left(&server, KEY).is_some_and(|time| time > least - SOON && time <= least));
     }
 }
 

@@ -152,7 +152,7 @@ fn what_a_child_drops_is_still_the_parents() {
                     .map(|server| calls(server, "pexpire"))
                     .sum::<u64>()
             };
-            assert!(eventually(SOON, || extensions() >= 6), "the watchdog runs");
+            assert_soon!(extensions() >= 6, "the watchdog runs");
             let tokens = || [KEY, "plain"].map(|key| value(&servers[0], key));
             let before = tokens();
             let deletions = |command| {
@@ -175,10 +175,7 @@ fn what_a_child_drops_is_still_the_parents() {
             assert_eq!(tokens(), before, "released by the child");
             let (guards, mutex, client) = all.take().unwrap();
             let extended = extensions();
-            assert!(
-                eventually(SOON, || extensions() >= extended + 6),
-                "no extension comes any more"
-            );
+            assert_soon!(extensions() >= extended + 6, "no extension comes any more");
             thread::sleep(limit.saturating_duration_since(Instant::now()));
             assert!(!guards.0.remaining().is_zero());
             assert!(guards.0.lost().unwrap().try_recv().is_err());
@@ -296,7 +293,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         unlock(watched);
         unlock(guard.take().unwrap());
         for server in &servers {
-            assert!(eventually(SOON, || server.keys().unwrap().is_empty()));
+            assert_soon!(server.keys().unwrap().is_empty());
         }
     });
 }
@@ -408,11 +405,7 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
         assert_ne!(clients(), before, "the parent's connections are there");
         unlock(take(&long_lock(handle.as_ref().unwrap(), KEY)));
         drop(handle);
-        assert!(
-            eventually(SOON, || clients() == before),
-            "{:?}, not {before:?}",
-            clients()
-        );
+        assert_soon!(clients() == before, "{:?}, not {before:?}", clients());
         child.let_continue();
         assert_eq!(child.end(LIMIT), "");
     });
@@ -452,9 +445,7 @@ fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
                     .unlock()
                     .unwrap()
             });
-            assert!(eventually(SOON, || servers
-                .iter()
-                .all(|server| subscribers(server) == 1)));
+            assert_soon!(servers.iter().all(|server| subscribers(server) == 1));
             let before = traffic(&servers);
             let child = Child::fork(End::Exit, |parent: &mut Parent| {
                 assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);

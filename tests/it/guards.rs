@@ -54,7 +54,7 @@ fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
     let (servers, client) = deployment(3);
     let guard = take(&long_lock(&client, "k"));
     let there = || servers.iter().all(|server| value(server, "k").is_some());
-    assert!(eventually(SOON, there));
+    assert_soon!(there());
     pause(&servers[..2]);
     let error = guard.unlock().unwrap_err();
     assert_eq!(
@@ -71,7 +71,7 @@ fn a_dropped_guard_is_released_without_waiting() {
     let (servers, client) = deployment(3);
     let hold_and_hang = || {
         resume(&servers);
-        assert!(eventually(SOON, || can_take(&client.mutex("before"))));
+        assert_soon!(can_take(&client.mutex("before")));
         let guard = long_lock(&client, "k").lock().unwrap();
         everywhere(&servers, "k");
         pause(&servers);

@@ -13,7 +13,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 #[track_caller]
 pub(crate) fn take_everywhere(client: &Redlock, servers: &[Server]) -> MutexGuard {
     let guard = take(&long_lock(client, KEY));
-    assert!(eventually(SOON, || is_everywhere(servers)));
+    assert_soon!(is_everywhere(servers));
     guard
 }
 
@@ -116,7 +116,7 @@ fn an_attached_lock_is_released_by_dropping_it() {
             .iter()
             .all(|server| server.info("connected_clients").unwrap() == "3")
     };
-    assert!(eventually(SOON, connected));
+    assert_soon!(connected());
     drop(guard);
     gone_for_good(&servers, KEY);
 }
@@ -194,7 +194,7 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
         .watchdog(Watchdog::new().period(SHORTEST_PERIOD))
         .attach(lease)
         .unwrap();
-    assert!(eventually(SOON, || extensions(&servers) >= before + 3));
+    assert_soon!(extensions(&servers) >= before + 3);
     assert!(
         servers
             .iter()

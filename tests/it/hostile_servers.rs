@@ -245,7 +245,7 @@ fn among_three(url: &str) {
             .iter()
             .all(|server| crate::clients::value(server, "among").is_none())
     };
-    assert!(eventually(SOON, gone));
+    assert_soon!(gone());
 }
 
 fn resident_kilobytes() -> u64 {

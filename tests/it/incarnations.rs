@@ -52,7 +52,7 @@ fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Serv
     }
     assert!(tries > 1, "{tries} tries");
     let free = || matches!(fresh(servers.clone()).mutex("held").try_lock(), Ok(Some(_)));
-    assert!(eventually(SOON, free), "it is never free again");
+    assert_soon!(free(), "it is never free again");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_replica_that_lags_and_is_promoted_gives_nothing_away() {
     let replica = Server::with(&["--repl-diskless-sync-delay", "0"]).unwrap();
     let port = servers[0].port().to_string();
     replica.command(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
-    assert!(eventually(SOON, || note(&replica) == note(&servers[0])));
+    assert_soon!(note(&replica) == note(&servers[0]));
     // It learns nothing more.
     replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let held = hold(&servers);
@@ -120,7 +120,7 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
             replica,
             &["REPLICAOF", "127.0.0.1", &server.port().to_string()],
         );
-        assert!(eventually(SOON, || note(replica) == note(server)));
+        assert_soon!(note(replica) == note(server));
     }
     assert!(
         servers
@@ -198,8 +198,8 @@ fn a_known_deployment_costs_no_further_command() {
         };
         let expected = (programs + 1, programs + 1, 0);
         let have_asked = || servers.iter().all(|server| asked(server) == expected);
-        assert!(
-            eventually(SOON, have_asked),
+        assert_soon!(
+            have_asked(),
             "{:?}",
             servers.iter().map(asked).collect::<Vec<_>>()
         );

@@ -119,10 +119,8 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
         .unwrap();
     assert!(plain.read_mutex("a/b").try_lock().unwrap().is_none());
     for key in ["a/b", "quorumlock-fence:a/b", "quorumlock-rw:a/b"] {
-        assert!(
-            eventually(SOON, || servers
-                .iter()
-                .all(|server| value(server, key).is_some())),
+        assert_soon!(
+            servers.iter().all(|server| value(server, key).is_some()),
             "{key}"
         );
     }
@@ -131,12 +129,7 @@ fn a_full_name_is_one_lock_of_each_kind_for_any_prefix() {
     let lease = fenced.detach().unwrap();
     assert_eq!(lease.key(), "quorumlock-fence:a/b");
     unlock(plain.attach(lease).unwrap());
-    assert!(eventually(SOON, || prefixed
-        .mutex("b")
-        .fenced()
-        .try_lock()
-        .unwrap()
-        .is_some()));
+    assert_soon!(prefixed.mutex("b").fenced().try_lock().unwrap().is_some());
     // The other way around.
     let writer = long_lock(&plain, "a/b").fenced();
     let held = (

@@ -57,17 +57,11 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}"),
             }
             // The node comes to itself, and the late grant has been undone.
-            assert!(
-                eventually(SOON, || matches!(
-                    long_lock(&client, "c").try_lock(),
-                    Ok(None)
-                )),
+            assert_soon!(
+                matches!(long_lock(&client, "c").try_lock(), Ok(None)),
                 "{case}"
             );
-            assert!(
-                eventually(SOON, || is_undone(&fake)),
-                "{case}: the late grant was not undone"
-            );
+            assert_soon!(is_undone(&fake), "{case}: the late grant was not undone");
             assert_eq!(
                 fake.connections(),
                 1,
@@ -108,11 +102,11 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let other = client([&server]);
     let warm = long_lock(&late, "warm");
     // A handshake by TLS may take longer than the node timeout.
-    assert!(eventually(SOON, || can_take(&warm)));
+    assert_soon!(can_take(&warm));
     let connections = proxy.connections();
     for pause in [0, 5, 11, 25, 60] {
         // Its own answer makes the node trusted again after the round before.
-        assert!(eventually(SOON, || can_take(&warm)));
+        assert_soon!(can_take(&warm));
         let held = take(&long_lock(&other, "b"));
         server.pause().unwrap();
         assert_eq!(
@@ -122,11 +116,11 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
         server.resume().unwrap();
         thread::sleep(Duration::from_millis(pause));
         let mut answer = None;
-        let answered = || {
+        let mut answered = || {
             answer = long_lock(&late, "b").try_lock().ok();
             answer.is_some()
         };
-        assert!(eventually(SOON, answered), "the node answers again");
+        assert_soon!(answered(), "the node answers again");
         assert!(
             matches!(answer, Some(None)),
             "granted what another client holds"

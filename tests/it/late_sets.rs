@@ -104,10 +104,7 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
             .zip(&connections)
             .all(|(proxy, before)| proxy.connections() as u64 > *before)
     };
-    assert!(
-        eventually(SOON, connected_anew),
-        "the client does not connect again"
-    );
+    assert_soon!(connected_anew(), "the client does not connect again");
     resume(hung);
     ran_again(hung, &before);
     gone_for_good(&servers, "late");
@@ -125,7 +122,7 @@ fn open_all(client: &Redlock, servers: &[Server]) {
             .zip(&before)
             .all(|(now, before)| now > before)
     };
-    assert!(eventually(SOON, connected));
+    assert_soon!(connected());
 }
 
 fn sets(servers: &[Server]) -> Vec<u64> {
@@ -140,5 +137,5 @@ fn ran_again(servers: &[Server], before: &[u64]) {
             .zip(before)
             .all(|(now, before)| now > before)
     };
-    assert!(eventually(SOON, ran), "no SET ran late: nothing was shown");
+    assert_soon!(ran(), "no SET ran late: nothing was shown");
 }

@@ -175,18 +175,14 @@ fn silence_does_not_hide_that_it_is_no_redis_server() {
     });
     let words = "not a RESP2 reply in the handshake; perhaps no Redis server, or a TLS port";
     let message = || failure(&client.mutex("k")).to_string();
-    assert!(
-        eventually(SOON, || message().contains(words)),
-        "{}",
-        message()
-    );
+    assert_soon!(message().contains(words), "{}", message());
     let mut since_the_second_connection = 0;
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let message = message();
         assert!(message.contains(words), "{message}");
         since_the_second_connection += u32::from(fake.connections() > 1);
         since_the_second_connection > 5
-    }));
+    });
 }
 
 #[test]
@@ -196,7 +192,7 @@ fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
         builder.node_timeout(Duration::from_millis(300))
     });
     let mutex = client.mutex("k");
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
     server[0].pause().unwrap();
     let expected = format!(
         "cannot lock \"k\": 1 of 1 nodes failed, 1 must answer [{}: no reply within 300 ms (node_timeout)]",
@@ -230,10 +226,7 @@ fn nodes_that_did_not_fail_are_named_as_such() {
             .iter()
             .all(|node| node.state() == quorumlock::NodeState::Voting)
     };
-    assert!(eventually(SOON, || take(&client.mutex("k"))
-        .unlock()
-        .is_ok()
-        && voting()));
+    assert_soon!(take(&client.mutex("k")).unlock().is_ok() && voting());
     servers[..2].iter_mut().for_each(Server::kill);
     let [first, second, third] = [0, 1, 2].map(|index: usize| servers[index].address());
     let expected = format!(
@@ -247,9 +240,5 @@ fn nodes_that_did_not_fail_are_named_as_such() {
             .map(drop)
             .map_err(|error| error.to_string())
     };
-    assert!(
-        eventually(SOON, || message() == Err(expected.clone())),
-        "{:?}",
-        message()
-    );
+    assert_soon!(message() == Err(expected.clone()), "{:?}", message());
 }

@@ -122,9 +122,9 @@ fn calls_within_a_callback_are_counted() {
         &[("outcome", "held")],
         1.0,
     );
-    assert!(eventually(SOON, || {
+    assert_soon!({
         shown(&counters).sum("quorumlock_releases_total", &[("outcome", "released")]) > 1.5
-    }));
+    });
     is(&counters, "quorumlock_held", &[], 0.0);
 }
 
@@ -139,19 +139,19 @@ fn nodes_are_shown_as_they_are() {
     is(&counters, "quorumlock_node_votes", &[], 3.0);
     let address = servers[0].address();
     servers[0].restart().unwrap();
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = client.connect(SOON);
         shown(&counters).sum("quorumlock_node_quarantine_seconds", &[("node", &address)]) > 1.0
-    }));
+    });
     is(&counters, "quorumlock_node_up", &[], 3.0);
     is(&counters, "quorumlock_node_votes", &[], 2.0);
     servers[0].kill();
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = client.connect(SOON);
         (shown(&counters).sum("quorumlock_node_up", &[("node", &address)])).abs() < 0.5
-    }));
-    assert!(eventually(SOON, || {
+    });
+    assert_soon!({
         drop(take(&long_lock(&client, "k")));
         shown(&counters).sum("quorumlock_node_faults_total", &[("node", &address)]) > 0.5
-    }));
+    });
 }

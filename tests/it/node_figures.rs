@@ -41,8 +41,8 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
             .map(|node| node.latency().count)
             .collect::<Vec<_>>()
     };
-    assert!(
-        eventually(SOON, || counts() == [2 * PAIRS; 3]),
+    assert_soon!(
+        counts() == [2 * PAIRS; 3],
         "{:?}: also those of nodes that came late",
         counts()
     );
@@ -62,19 +62,16 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let stopped = Duration::from_millis(200);
     std::thread::sleep(stopped);
     servers[0].resume().unwrap();
-    assert!(eventually(SOON, || client.nodes().unwrap()[0]
-        .latency()
-        .max
-        >= stopped));
+    assert_soon!(client.nodes().unwrap()[0].latency().max >= stopped);
     servers[0].restart().unwrap();
     let before = counts()[0];
     assert!(before >= 2 * PAIRS);
-    assert!(eventually(SOON, || {
+    assert_soon!({
         drop(take(&mutex));
         let now = counts()[0];
         assert!(now >= before, "{now} after {before}");
         now > before
-    }));
+    });
 }
 
 #[test]

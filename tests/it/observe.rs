@@ -41,14 +41,14 @@ fn served() -> Exposition {
         builder.node("redis://127.0.0.1:1").counters(&counters)
     });
     client.connect(SOON).unwrap();
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = take(&long_lock(&client, "orders/1")).unlock().unwrap();
         client
             .nodes()
             .unwrap()
             .iter()
             .any(|node| !node.faults().is_empty())
-    }));
+    });
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     // It serves until the tests end.

@@ -126,9 +126,7 @@ fn observed_by(builder: Builder, recorder: &Arc<Recorder>) -> Redlock {
 
 /// Waits until every node has the key of a guard just taken.
 fn everywhere(servers: &[Server], key: &str) {
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| value(server, key).is_some())));
+    assert_soon!(servers.iter().all(|server| value(server, key).is_some()));
 }
 
 fn delete(servers: &[Server], key: &str) {
@@ -183,15 +181,9 @@ fn automatic_extensions_and_repairs_are_reported() {
         &recorder,
     );
     let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
-    assert!(eventually(SOON, || recorder
-        .count("extended k automatically")
-        >= 2));
+    assert_soon!(recorder.count("extended k automatically") >= 2);
     servers[0].restart().unwrap();
-    assert!(
-        eventually(SOON, || recorder.count("repaired k") == 1),
-        "{:?}",
-        recorder.events()
-    );
+    assert_soon!(recorder.count("repaired k") == 1, "{:?}", recorder.events());
     everywhere(&servers, KEY);
     unlock(guard);
     let words = recorder.words();
@@ -228,7 +220,7 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     // In time for a program that relies on the observer alone: while the lease lasts. The channel
     // is notified first.
-    assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
+    assert_soon!(recorder.count("lost k LeaseEnded") == 1);
     resume(&servers);
     assert!(
         recorder.count("extension failed k automatically") >= 2,
@@ -273,11 +265,7 @@ fn a_loss_by_deleted_keys_is_reported_once_with_its_reason() {
         let expected = ["lost k", "lost k KeyGone", "released k Expired unlocked"];
         let is_told = || expected.map(|words| recorder.count(words)) == [1; 3];
         // The watchdog's thread reports the loss after it has signalled it.
-        assert!(
-            eventually(SOON, is_told),
-            "{is_watched}: {:?}",
-            recorder.words()
-        );
+        assert_soon!(is_told(), "{is_watched}: {:?}", recorder.words());
         thread::sleep(TTL / 5);
         assert!(is_told(), "{is_watched}: {:?}", recorder.words());
     }

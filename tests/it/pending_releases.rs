@@ -24,7 +24,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
         drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()
     };
-    assert!(eventually(SOON, released), "the former holder's key stays");
+    assert_soon!(released(), "the former holder's key stays");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
         drop(long_lock(&client, "after").try_lock());
         calls(&servers[2], "set") > 0
     };
-    assert!(eventually(SOON, is_asked));
+    assert_soon!(is_asked());
     thread::sleep(Duration::from_millis(100));
     drop(long_lock(&client, "after").try_lock());
     let asked = calls(&servers[2], "set");
@@ -106,10 +106,7 @@ fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may
         drop(long_lock(&client, "another").try_lock());
         releases(&fake, "k") > sent
     };
-    assert!(
-        eventually(SOON, is_released),
-        "the key may live for a minute"
-    );
+    assert_soon!(is_released(), "the key may live for a minute");
 }
 
 fn is_release_of(command: &[String], key: &str) -> bool {

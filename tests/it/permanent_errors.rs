@@ -231,8 +231,8 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
                 .unwrap()
                 .expect("the other one is released")
         });
-        assert!(
-            eventually(SOON, || !reported().is_empty()),
+        assert_soon!(
+            !reported().is_empty(),
             "the permit is lost without an event"
         );
         thread::sleep(Duration::from_millis(500));

@@ -185,11 +185,7 @@ fn a_program_that_was_forgotten_holds_nothing_after_a_move() {
     let held = site.hold(THREE, &[0, 1], "held", LONG);
     let forgotten =
         site.shell("exec quorumlock run --config quorumlock.env -q --ttl 1s forgotten -- sleep 60");
-    assert!(eventually(SOON, || value(
-        &site.servers[0],
-        "jobs/forgotten"
-    )
-    .is_some()));
+    assert_soon!(value(&site.servers[0], "jobs/forgotten").is_some());
     site.run(&stop);
     site.run(&wait);
     site.run(&start);

@@ -84,7 +84,7 @@ fn time_to_hand_over(
                     .any(|entry| !is_forged(entry))
             })
         };
-        assert!(eventually(SOON, is_there), "{}: it has no entry", kind.name);
+        assert_soon!(is_there(), "{}: it has no entry", kind.name);
         has_all_channels(servers);
         // It asks when it is subscribed.
         thread::sleep(Duration::from_millis(50));
@@ -133,7 +133,7 @@ fn has_all_channels(servers: &[Server]) {
         };
         servers.iter().all(real)
     };
-    assert!(eventually(SOON, are_there), "no client is subscribed");
+    assert_soon!(are_there(), "no client is subscribed");
 }
 
 #[track_caller]

@@ -96,26 +96,16 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
     let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
     let first = read(&one);
     let second = read(&other);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 2
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 2)));
     assert!(!can_write(&one) && !can_write(&other));
     unlock(first);
     assert!(!can_write(&one));
     drop(second);
     // A node that ran that too late would be without the writer.
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| entries(server).1 == 0)));
+    assert_soon!(servers.iter().all(|server| entries(server).1 == 0));
     assert!(can_write(&one));
     let guard = wait_for(&one.write);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'w', 1
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('w', 1)));
     assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
     unlock(guard);
     gone_for_good(&servers, KEY);
@@ -169,7 +159,7 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
         .unwrap();
     assert!(!can_write(&long(&one)) && can_read(&long(&one)));
     unlock(guard);
-    assert!(eventually(SOON, || can_write(&long(&one))));
+    assert_soon!(can_write(&long(&one)));
 }
 
 #[test]
@@ -212,5 +202,5 @@ fn a_plain_lock_does_not_get_into_its_keys() {
             .unwrap()
             .is_some()
     };
-    assert!(eventually(SOON, || waits(&long(&client))));
+    assert_soon!(waits(&long(&client)));
 }

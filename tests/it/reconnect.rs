@@ -97,7 +97,7 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
         drop(guard);
         // Servers that are near are connected to within the call, and no other call comes.
         let released = || servers.iter().all(|server| value(server, "k").is_none());
-        assert!(eventually(SOON, released), "closed {idle:?} ago");
+        assert_soon!(released(), "closed {idle:?} ago");
     }
 }
 
@@ -145,9 +145,7 @@ fn unlock_after_closing(idle: Duration) {
     close_connections(&servers);
     thread::sleep(idle);
     unlock(guard);
-    assert!(eventually(SOON, || is_released_everywhere(
-        &client, &servers
-    )));
+    assert_soon!(is_released_everywhere(&client, &servers));
 }
 
 /// A client that every node knows.
@@ -160,7 +158,7 @@ fn connected(servers: &[Server]) -> Redlock {
             .iter()
             .all(|server| server.info("connected_clients").unwrap() == "2")
     };
-    assert!(eventually(SOON, known));
+    assert_soon!(known());
     client
 }
 
@@ -175,10 +173,7 @@ fn close_connections(servers: &[Server]) {
     for server in servers {
         ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
         // The server closes a killed client when it comes to it.
-        assert!(eventually(SOON, || server
-            .info("connected_clients")
-            .unwrap()
-            == "1"));
+        assert_soon!(server.info("connected_clients").unwrap() == "1");
     }
 }
 

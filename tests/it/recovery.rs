@@ -35,7 +35,7 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
         drop(take(&long_lock(&client, "before")));
         count("SET") > 0 && count("EVAL") > 0
     };
-    assert!(eventually(SOON, taking_part));
+    assert_soon!(taking_part());
 
     let held: Vec<_> = (0..guards)
         .map(|number| take(&long_lock(&client, &format!("{key}{number}"))))
@@ -48,7 +48,7 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
         drop(long_lock(&client, "meanwhile").try_lock());
         fake.connections() > 1
     };
-    assert!(eventually(SOON, noticed));
+    assert_soon!(noticed());
     down.store(false, Ordering::SeqCst);
     let back = || {
         drop(long_lock(&client, "after").try_lock());

@@ -198,7 +198,7 @@ fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
     {
         let mutex = reentrant(&client, SHORT);
         let mut outer: Vec<_> = (0..depth).map(|_| take(&mutex)).collect();
-        assert!(eventually(SOON, || outer[0].remaining().is_zero()));
+        assert_soon!(outer[0].remaining().is_zero());
         nowhere(&servers, "k");
         for refused in [
             reentrant(&client, ttl).lock(),
@@ -225,7 +225,7 @@ fn a_lock_that_the_nodes_lost_is_lost_at_every_level() {
     let inner = take(&mutex);
     let lost = outer.lost().unwrap();
     for server in &servers[..2] {
-        assert!(eventually(SOON, || value(server, "k").is_some()));
+        assert_soon!(value(server, "k").is_some());
         server.command(&["FLUSHALL"]).unwrap();
     }
     assert!(matches!(inner.extend(LONG_TTL), Ok(ExtendOutcome::Lost)));

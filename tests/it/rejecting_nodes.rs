@@ -32,7 +32,7 @@ fn becomes(client: &Redlock, expected: NodeState) {
         let _ = take(&long_lock(client, "k")).unlock().unwrap();
         state(client) == expected
     };
-    assert!(eventually(SOON, looks), "{:?}", client.nodes());
+    assert_soon!(looks(), "{:?}", client.nodes());
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_server_that_was_killed_is_not_shown_as_connected() {
     client.flush_releases(SOON).unwrap();
     servers[0].kill();
     let is_gone = || !client.nodes().unwrap()[0].is_connected();
-    assert!(eventually(SOON, is_gone), "{:?}", client.nodes());
+    assert_soon!(is_gone(), "{:?}", client.nodes());
     let nodes = client.nodes().unwrap();
     assert!(
         nodes[0].to_string().contains("not connected"),

@@ -35,7 +35,7 @@ fn acquaint(client: &Redlock) {
             .iter()
             .all(|node| node.state() == NodeState::Voting)
     };
-    assert!(eventually(SOON, met), "{:?}", client.nodes());
+    assert_soon!(met(), "{:?}", client.nodes());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     // It was asked, not only for its note, and its key was released again.
     assert!(calls(&server[0], "set") > 1);
     gone_for_good(&server, KEY);
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
     assert!(
         restarted.elapsed() >= MAX_TTL,
         "too soon: {:?}",
@@ -92,12 +92,11 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     acquaint(&theirs);
     let guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
-    assert!(
-        eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))),
+    assert_soon!(
+        matches!(theirs.mutex(KEY).try_lock(), Ok(None)),
         "it is still held"
     );
-    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap()
-        == ExtendOutcome::Extended));
+    assert_soon!(guard.extend(MAX_TTL).unwrap() == ExtendOutcome::Extended);
     unlock(guard);
     unlock(take(&theirs.mutex(KEY)));
 }
@@ -134,8 +133,8 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
         }
     });
     assert!(was_loading, "no attempt has met the node while it loads");
-    assert!(
-        eventually(SOON, || matches!(client.mutex(KEY).try_lock(), Ok(Some(_)))),
+    assert_soon!(
+        matches!(client.mutex(KEY).try_lock(), Ok(Some(_))),
         "it counts at once"
     );
 }
@@ -183,10 +182,7 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
         &node[0],
         &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
     );
-    assert!(eventually(SOON, || node[0]
-        .info("master_link_status")
-        .unwrap()
-        == "up"));
+    assert_soon!(node[0].info("master_link_status").unwrap() == "up");
     let refused = failure(&client.mutex("other").ttl(MAX_TTL));
     // It refuses to write, or was asked first what it is, as after a second of silence.
     let cause = causes(&refused)[0].2;
@@ -203,9 +199,9 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     let promoted = Instant::now();
     let is_quarantined =
         || causes(&failure(&client.mutex("other").ttl(MAX_TTL)))[0].2 == Cause::Quarantined;
-    assert!(eventually(SOON, is_quarantined));
+    assert_soon!(is_quarantined());
     assert_eq!(node[0].info("run_id").unwrap(), run_id);
     drop(held);
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
     assert!(promoted.elapsed() >= MAX_TTL);
 }

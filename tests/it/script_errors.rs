@@ -124,7 +124,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
         ok(&server, &["REPLICAOF", "NO", "ONE"]);
         let other = client.mutex("other").ttl(max_ttl);
         let is_quarantined = || causes(&failure(&other))[0].2 == Cause::Quarantined;
-        assert!(eventually(SOON, is_quarantined), "{}", shown(&server));
+        assert_soon!(is_quarantined(), "{}", shown(&server));
     }
 }
 

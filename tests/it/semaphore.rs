@@ -132,9 +132,9 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     }
     // One SET is the note that each node of a new deployment gets. A quorum does not wait for the
     // other node.
-    assert!(eventually(SOON, || all() == [17, 0, 0]), "{:?}", all());
+    assert_soon!(all() == [17, 0, 0], "{:?}", all());
     assert_eq!(trips.all(), [1; 16]);
-    assert!(eventually(SOON, || out(&servers[0]) == 0));
+    assert_soon!(out(&servers[0]) == 0);
 
     // Others hold all but one, and this client knows nothing of them: seven times of eight it finds
     // out by asking, and the reply names the free slot.

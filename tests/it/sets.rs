@@ -31,7 +31,7 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
     assert_eq!(guard.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(guard.remaining() > LONG_TTL / 2 && guard.ensure(LONG_TTL / 2).is_ok());
     for server in &servers {
-        assert!(eventually(SOON, || value(server, "c").is_some()));
+        assert_soon!(value(server, "c").is_some());
         assert!(value(server, "a").is_some() && value(server, "a") == value(server, "b"));
         assert_eq!(value(server, "a"), value(server, "c"));
         assert!(
@@ -145,8 +145,8 @@ fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
     let before: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
     unlock(mutex.lock().unwrap());
     for (server, before) in servers.iter().zip(before) {
-        assert!(
-            eventually(SOON, || calls(server, "set") == before + 3),
+        assert_soon!(
+            calls(server, "set") == before + 3,
             "no attempt was made twice"
         );
     }

@@ -67,7 +67,7 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
         shows(&error, "its lease ended before the call returned");
         // The call has one end in the events, and the loss of the lock is another.
         let losses = || slow.lost.load(Ordering::Relaxed);
-        assert!(eventually(SOON, || losses() == count));
+        assert_soon!(losses() == count);
         assert_eq!(slow.gave_up.load(Ordering::Relaxed), 0);
     }
     let permit = client.semaphore(KEY, 2).ttl(TTL).try_lock();
@@ -224,8 +224,5 @@ fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
     gone_for_good(&servers, "other");
     assert!(stopping.is_inside.load(Ordering::SeqCst));
     go_on.send(()).unwrap();
-    assert!(
-        eventually(SOON, || Arc::strong_count(&stopping) == 1),
-        "the thread has ended"
-    );
+    assert_soon!(Arc::strong_count(&stopping) == 1, "the thread has ended");
 }

@@ -154,7 +154,7 @@ fn a_call_that_waits_shows_how_often_it_asked() {
             long_lock(&client, "k").lock().unwrap().unlock().unwrap()
         }
     });
-    assert!(eventually(SOON, || !spans.named(WAIT).is_empty()));
+    assert_soon!(!spans.named(WAIT).is_empty());
     thread::sleep(Duration::from_millis(50));
     let wait = spans.last(WAIT);
     assert!(!wait.is_closed() && wait.field("outcome").is_empty());
@@ -335,11 +335,7 @@ fn each_guard_that_shares_a_lease_to_read_has_a_span() {
     for server in &servers {
         server.command(&["FLUSHALL"]).unwrap();
     }
-    assert!(
-        eventually(SOON, || outcomes() == ["lost"; 2]),
-        "{:?}",
-        outcomes()
-    );
+    assert_soon!(outcomes() == ["lost"; 2], "{:?}", outcomes());
     drop(guards);
 }
 

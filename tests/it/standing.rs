@@ -43,8 +43,9 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
                     true => drop(guard),
                     false => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
                 }
-                assert!(eventually(SOON, || stands(&client, key)
-                    .is_none_or(|left| left <= D + Duration::from_millis(1))));
+                assert_soon!(
+                    stands(&client, key).is_none_or(|left| left <= D + Duration::from_millis(1))
+                );
                 assert!(begun.elapsed() > D || mutex.try_lock().unwrap().is_none());
                 let theirs = other.mutex("k");
                 let theirs = if key == "k" {
@@ -75,9 +76,7 @@ fn readers_and_writers_keep_their_entries_as_well() {
         for (mutex, is_read) in kinds.into_iter().zip([true, false, false]) {
             let begun = Instant::now();
             let guard = take(&mutex);
-            assert!(eventually(SOON, || servers
-                .iter()
-                .all(|server| left(server, KEY).is_some())));
+            assert_soon!(servers.iter().all(|server| left(server, KEY).is_some()));
             unlock(guard);
             if begun.elapsed() < D / 2 {
                 assert!(other.write_mutex("k").try_lock().unwrap().is_none());
@@ -174,7 +173,7 @@ fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
     servers.extend(Server::several(2).unwrap());
     let client = client(&servers);
     let guard = take(&long_lock(&client, "k").min_hold(D * 20));
-    assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
+    assert_soon!(value(&servers[0], "k").is_some());
     servers[0].kill();
     unlock(guard);
     servers[0].restart().unwrap();

@@ -68,18 +68,15 @@ fn sixty_four_threads_lose_nothing_and_leave_nothing() {
             "one connection per node, never more"
         );
         let empty = |server: &Server| server.keys().unwrap().is_empty();
-        assert!(
-            eventually(SOON, || servers.iter().all(empty)),
-            "keys were left behind"
-        );
+        assert_soon!(servers.iter().all(empty), "keys were left behind");
         // The client is still here, and its connections are, but nothing runs.
-        assert!(
-            eventually(SOON, || connections_to(&ports).len() == ports.len()),
+        assert_soon!(
+            connections_to(&ports).len() == ports.len(),
             "{:?}",
             connections_to(&ports)
         );
-        assert!(
-            eventually(SOON, || process::threads().len() == before.0),
+        assert_soon!(
+            process::threads().len() == before.0,
             "{:?}",
             process::threads()
         );

@@ -54,7 +54,7 @@ fn a_socket_that_is_not_there_is_refused_until_it_is() {
         let _ = std::fs::remove_file(&path);
     }
     server.restart().unwrap();
-    assert!(eventually(SOON, || can_take(&mutex)));
+    assert_soon!(can_take(&mutex));
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
             assert_eq!(lost.try_recv(), Err(TryRecvError::Empty));
             return guard;
         }
-        assert!(eventually(SOON, || guard.remaining().is_zero()));
+        assert_soon!(guard.remaining().is_zero());
     }
     panic!("lost three times");
 }
@@ -140,10 +140,7 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
         drop(client);
         assert_eq!(threads_named(THREAD).len(), 1);
         drop(clone);
-        assert!(
-            eventually(SOON, || threads_named(THREAD).is_empty()),
-            "a thread is left"
-        );
+        assert_soon!(threads_named(THREAD).is_empty(), "a thread is left");
     });
 }
 
@@ -172,7 +169,7 @@ fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
             "no watchdog was asked for"
         );
         let guard = take(&watched(&client, TTL));
-        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        assert_soon!(threads_named(THREAD).len() == 1);
         let mutex = watched(&client, TTL);
         drop(client);
         assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
@@ -181,10 +178,7 @@ fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
         drop(guard);
         assert_eq!(threads_named(THREAD).len(), 1);
         drop(mutex);
-        assert!(
-            eventually(SOON, || threads_named(THREAD).is_empty()),
-            "a thread is left"
-        );
+        assert_soon!(threads_named(THREAD).is_empty(), "a thread is left");
         gone_for_good(&servers, KEY);
     });
 }

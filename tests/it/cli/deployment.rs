@@ -142,7 +142,7 @@ impl Deployment {
     #[track_caller]
     pub(super) fn wait_for_keys(&self, count: usize) {
         let has_them = || self.keys() == count;
-        assert!(eventually(SOON, has_them), "no lock");
+        assert_soon!(has_them(), "no lock");
     }
 
     /// Waits until so many keys are left: less long than it takes one to end by itself.

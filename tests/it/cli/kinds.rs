@@ -19,7 +19,7 @@ fn as_many_programs_hold_a_lock_as_its_kind_allows() {
             let mut tool = deployment.tool(&format!("run -n --shell {options} a --"));
             tool.arg(format!("touch {}; exec sleep 99", started.display()));
             holders.push(Running::start(tool));
-            assert!(eventually(SOON, || started.exists()), "{options}: {number}");
+            assert_soon!(started.exists(), "{options}: {number}");
         }
         let other = format!("run -n {refused} a -- echo run");
         assert_eq!(deployment.run(&other).exits(75).out, "", "{options}");

@@ -79,10 +79,7 @@ fn a_scan_that_does_not_end_is_given_up() {
         });
         let mut running = Running::start(tool(&format!("ls --nodes {}", fake.url())));
         // It writes little: no pipe is full.
-        assert!(
-            eventually(SOON, || running.is_over()),
-            "{count}: it does not end"
-        );
+        assert_soon!(running.is_over(), "{count}: it does not end");
         running.wait().exits(69).reports("SCAN");
     }
 }

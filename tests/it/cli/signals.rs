@@ -106,7 +106,7 @@ fn each_stopping_signal_ends_a_wait() {
     ] {
         let tool = with_signals(&deployment.tool("run -v a -- echo started"));
         let waiting = Running::start(tool);
-        assert!(eventually(SOON, || has_thread(waiting.pid(), "signals")));
+        assert_soon!(has_thread(waiting.pid(), "signals"));
         // It means nothing to a program that waits.
         waiting.send(Signal::SIGUSR1);
         waiting.send(signal);

@@ -41,7 +41,7 @@ fn keeps_its_promises(prepare: impl FnOnce(&mut Command), stall: impl FnOnce(), 
         .arg(&stamp);
     prepare(&mut tool);
     let mut running = Running::start(tool);
-    assert!(eventually(SOON, || last_sign(&stamp) > 0));
+    assert_soon!(last_sign(&stamp) > 0);
     stall();
     let begun = Instant::now();
     while begun.elapsed() < 2 * TTL {
@@ -106,7 +106,7 @@ fn a_program_ends_although_its_messages_are_not_read() {
     // It waits, and the message of that cannot be written.
     let (_reader, mut waiting) = silenced("run -v --fair held -- true");
     let waits = || deployment.run("ls").out.contains(", 1 wait");
-    assert!(eventually(SOON, waits));
+    assert_soon!(waits());
     waiting.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(143));
 }

@@ -21,7 +21,7 @@ for number in signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU: signal.signal(numb
 /// The process of the command, once there is one.
 fn command_of(pid: u32) -> u32 {
     let has_one = || !children_of(pid).is_empty();
-    assert!(eventually(SOON, has_one));
+    assert_soon!(has_one());
     children_of(pid)[0]
 }
 
@@ -29,7 +29,7 @@ fn command_of(pid: u32) -> u32 {
 fn sleep_of(pid: u32) -> u32 {
     let command = command_of(pid);
     let name = || fs::read_to_string(format!("/proc/{command}/comm")).unwrap_or_default();
-    assert!(eventually(SOON, || name() == "sleep\n"));
+    assert_soon!(name() == "sleep\n");
     command
 }
 
@@ -49,7 +49,7 @@ fn job(deployment: &Deployment, options: &str, stamp: &Path) -> Running {
         .arg(stamp)
         .process_group(0);
     let running = Running::start(tool);
-    assert!(eventually(SOON, || last_sign(stamp) > 0));
+    assert_soon!(last_sign(stamp) > 0);
     running
 }
 
@@ -63,18 +63,15 @@ fn a_signal_of_job_control_stops_the_command_too() {
         let command = command_of(running.pid());
         for signal in [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
             running.send(signal);
-            assert!(
-                eventually(SOON, || is_stopped(running.pid())),
-                "{options} {signal}"
-            );
-            assert!(
-                eventually(SOON, || is_stopped(command)),
+            assert_soon!(is_stopped(running.pid()), "{options} {signal}");
+            assert_soon!(
+                is_stopped(command),
                 "{options} {signal}: the command runs, and its lease ends"
             );
             let last = last_sign(&stamp);
             running.send(Signal::SIGCONT);
-            assert!(
-                eventually(SOON, || last_sign(&stamp) > last),
+            assert_soon!(
+                last_sign(&stamp) > last,
                 "{options} {signal}: the command is stopped"
             );
         }
@@ -92,7 +89,7 @@ fn a_program_that_stays_stopped_ends_its_command_before_the_lease_ends() {
         let options = format!("--ttl 3s --grace 900ms {options}");
         let mut running = job(&deployment, &options, &stamp);
         running.send(Signal::SIGTSTP);
-        assert!(eventually(SOON, || is_stopped(running.pid()) || running.is_over()));
+        assert_soon!(is_stopped(running.pid()) || running.is_over());
         let end = boot_time_us() + 3_000_000;
         // This test does not continue it.
         assert_eq!(running.code(), Some(70), "{options}");
@@ -119,19 +116,16 @@ fn what_no_shell_can_continue_is_not_stopped() {
         .arg(&stamp)
         .stderr(File::create(&messages).unwrap());
     let running = Running::start(tool);
-    assert!(eventually(SOON, || last_sign(&stamp) > 0));
+    assert_soon!(last_sign(&stamp) > 0);
     running.send(Signal::SIGTSTP);
     let is_continued = || {
         fs::read_to_string(&messages)
             .unwrap()
             .contains("SIGCONT to the command")
     };
-    assert!(eventually(SOON, is_continued), "it is stopped for ever");
+    assert_soon!(is_continued(), "it is stopped for ever");
     let last = last_sign(&stamp);
-    assert!(
-        eventually(SOON, || last_sign(&stamp) > last),
-        "the command is stopped for ever"
-    );
+    assert_soon!(last_sign(&stamp) > last, "the command is stopped for ever");
 }
 
 #[test]
@@ -174,11 +168,11 @@ fn a_wait_is_stopped_and_goes_on() {
     let mut tool = with_signals(&deployment.tool("run a -- true"));
     tool.process_group(0);
     let mut waiting = Running::start(tool);
-    assert!(eventually(SOON, || has_thread(waiting.pid(), "signals")));
+    assert_soon!(has_thread(waiting.pid(), "signals"));
     waiting.send(Signal::SIGTSTP);
-    assert!(eventually(SOON, || is_stopped(waiting.pid())));
+    assert_soon!(is_stopped(waiting.pid()));
     waiting.send(Signal::SIGCONT);
-    assert!(eventually(SOON, || !is_stopped(waiting.pid())));
+    assert_soon!(!is_stopped(waiting.pid()));
     holder.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(0));
 }
@@ -197,7 +191,7 @@ fn a_command_that_is_stopped_is_ended_by_each_signal_that_ends_it() {
             let mut running = Running::start(with_signals(&tool));
             let command = sleep_of(running.pid());
             send(command, Signal::SIGSTOP);
-            assert!(eventually(SOON, || is_stopped(command)));
+            assert_soon!(is_stopped(command));
             running.send(signal);
             assert_eq!(running.code(), Some(code), "{options} {signal}");
         }
@@ -221,22 +215,19 @@ fn ctrl_z_and_fg_in_a_shell_stop_and_continue_a_job() {
         thread::spawn(move || while matches!(shown.read(&mut [0; 4096]), Ok(1..)) {});
         let mut type_in = |text: &str| master.write_all(text.as_bytes()).unwrap();
         type_in(&format!("'{PRESENT}' run a -- sleep 99{input}\n"));
-        assert!(eventually(SOON, || deployment.keys() == 3));
+        assert_soon!(deployment.keys() == 3);
         let job = command_of(shell.pid());
         let command = sleep_of(job);
         type_in("\x1a");
-        assert!(eventually(SOON, || is_stopped(job)), "{input:?}");
-        assert!(
-            eventually(SOON, || is_stopped(command)),
+        assert_soon!(is_stopped(job), "{input:?}");
+        assert_soon!(
+            is_stopped(command),
             "{input:?}: the command runs, and its lease ends"
         );
         type_in("fg\n");
-        assert!(
-            eventually(SOON, || !is_stopped(job) && !is_stopped(command)),
-            "{input:?}"
-        );
+        assert_soon!(!is_stopped(job) && !is_stopped(command), "{input:?}");
         type_in("\x03");
-        assert!(eventually(SOON, || deployment.keys() == 0), "{input:?}");
+        assert_soon!(deployment.keys() == 0, "{input:?}");
         shell.send(Signal::SIGKILL);
     }
 }

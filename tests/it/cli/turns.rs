@@ -17,7 +17,7 @@ fn commands_run_in_the_order_in_which_their_programs_came() {
         let shows = |text: &str| {
             let is_shown = || deployment.run("ls").out.contains(text);
             let all = || deployment.run("ls").all();
-            assert!(eventually(SOON, is_shown), "{kind}: {}", all());
+            assert_soon!(is_shown(), "{kind}: {}", all());
         };
         let holder = start("exec sleep 99");
         shows(" held ");

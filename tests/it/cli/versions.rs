@@ -228,14 +228,14 @@ fn programs_of_two_versions_wake_each_other() {
             let count = if first.command == SHARING { SHARED } else { 1 };
             let held: Vec<Running> = (0..count).map(|_| start(holder, first, until_go)).collect();
             let files = || fs::read_dir(&folder).unwrap().count();
-            assert!(eventually(SOON, || files() == held.len()), "{title}");
+            assert_soon!(files() == held.len(), "{title}");
             let waiting = start(waiter, last, "true");
             let is_queue = |key: &String| key.starts_with("quorumlock-queue:");
             let waits = || {
                 let mut servers = deployment.servers.iter();
                 servers.all(|server| server.keys().unwrap().iter().any(is_queue))
             };
-            assert!(eventually(SOON, waits), "{title}: it does not queue");
+            assert_soon!(waits(), "{title}: it does not queue");
             fs::write(folder.join("go"), "").unwrap();
             let begun = Instant::now();
             let ended = waiting.wait();

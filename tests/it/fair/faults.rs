@@ -34,10 +34,8 @@ fn time_to_pass(
             drop(guard.unlock());
             at
         });
-        assert!(
-            eventually(SOON, || servers
-                .iter()
-                .all(|server| places(server) == before + 1)),
+        assert_soon!(
+            servers.iter().all(|server| places(server) == before + 1),
             "it has no entry"
         );
         thread::sleep(Duration::from_millis(50));
@@ -53,10 +51,8 @@ fn children(number: usize, builder: &Builder, servers: &[&Server]) -> Vec<Child>
         let child = Child::fork(End::Vanish, |_| {
             drop(fair(&builder.clone().build().unwrap()).lock())
         });
-        assert!(
-            eventually(SOON, || servers
-                .iter()
-                .all(|server| places(server) == number + 1)),
+        assert_soon!(
+            servers.iter().all(|server| places(server) == number + 1),
             "it has no entry"
         );
         child
@@ -200,8 +196,8 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     let all: Vec<&Server> = servers.iter().collect();
     thread::scope(|scope| {
         scope.spawn(|| drop(fair(&cut_off).lock()));
-        assert!(
-            eventually(SOON, || all.iter().all(|server| places(server) == 1)),
+        assert_soon!(
+            all.iter().all(|server| places(server) == 1),
             "it has no entry"
         );
         thread::sleep(Duration::from_millis(50));
@@ -254,8 +250,8 @@ fn a_call_that_is_far_from_its_nodes_has_its_turn() {
         let held = take(&lock(&client(&servers)));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());
-            assert!(
-                eventually(SOON, || servers.iter().any(|server| places(server) == 1)),
+            assert_soon!(
+                servers.iter().any(|server| places(server) == 1),
                 "it has no entry"
             );
             thread::sleep(millis(500));

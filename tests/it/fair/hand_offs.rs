@@ -40,7 +40,7 @@ pub(super) fn time_to_notice<K: Kind>(
                 .iter()
                 .all(|server| channels(server).len() == 1 && places(server) == 1)
         };
-        assert!(eventually(SOON, is_settled), "it does not wait");
+        assert_soon!(is_settled(), "it does not wait");
         // It asks when its subscription is confirmed.
         thread::sleep(Duration::from_millis(100));
         let free_since = free();
@@ -75,8 +75,8 @@ fn a_program_that_releases_and_wants_the_lock_again_is_behind_the_one_that_waits
                     drop(guard.unlock());
                 });
                 let all: Vec<&Server> = servers.iter().collect();
-                assert!(
-                    eventually(SOON, || all.iter().all(|server| places(server) >= 1)),
+                assert_soon!(
+                    all.iter().all(|server| places(server) >= 1),
                     "it has no entry"
                 );
                 thread::sleep(Duration::from_millis(5));

@@ -51,7 +51,7 @@ impl Numbered {
     #[track_caller]
     fn becomes_free(&self, servers: &[Server]) {
         let is_free = || servers.iter().all(|server| self.owner(server).is_none());
-        assert!(eventually(SOON, is_free));
+        assert_soon!(is_free());
     }
 }
 
@@ -102,14 +102,14 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_number() {
         let mut servers = Server::several(3).unwrap();
         let guard = take(&(kind.mutex)(&client(&servers)));
         let have_it = || servers.iter().all(|server| kind.owner(server).is_some());
-        assert!(eventually(SOON, have_it));
+        assert_soon!(have_it());
         servers[0].restart().unwrap();
         assert_eq!(value(&servers[0], kind.key), None);
         let is_repaired = || {
             assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
             value(&servers[0], kind.key).is_some()
         };
-        assert!(eventually(SOON, is_repaired));
+        assert_soon!(is_repaired());
         assert!(kind.number(&servers[0]) >= fence(&guard).get());
         assert!(kind.owner(&servers[0]).is_some());
         assert_eq!(kind.owner(&servers[0]), kind.owner(&servers[1]));
@@ -131,11 +131,11 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
             .iter_mut()
             .for_each(|server| server.restart().unwrap());
         let mut after = None;
-        assert!(eventually(SOON, || {
+        assert_soon!({
             let again = (kind.mutex)(&client).try_lock().ok().flatten();
             after = again.as_ref().map(fence);
             after.is_some()
-        }));
+        });
         assert!(after > Some(before), "by the clock alone");
     }
 }

@@ -172,10 +172,7 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
     );
     assert!(node.wait_for("EVALSHA", 3, SOON));
     // The next call reads the answers.
-    assert!(eventually(SOON, || client
-        .mutex("plain")
-        .try_lock()
-        .is_ok()));
+    assert_soon!(client.mutex("plain").try_lock().is_ok());
     thread::sleep(Duration::from_millis(50));
     let sent = node
         .commands()

@@ -36,6 +36,6 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
         unlock(guard);
         assert_eq!(holder(&server), " host7");
         unlock(take(&mutex));
-        assert!(eventually(SOON, || holder(&server).is_empty()));
+        assert_soon!(holder(&server).is_empty());
     }
 }

@@ -53,7 +53,7 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
                 "{found:?}"
             );
             drop(guard);
-            assert!(eventually(SOON, || now_held_by().is_none()));
+            assert_soon!(now_held_by().is_none());
             // A holder without a label has none, whatever the one before had.
             let unlabelled = long_lock(&reader, "k");
             let guard = take(&if key == "k" {

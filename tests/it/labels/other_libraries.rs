@@ -117,8 +117,8 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
         );
         servers[0].command(&["DEL", "k"]).unwrap();
         assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-        assert!(
-            eventually(SOON, || value(&servers[0], "k").as_ref() == Some(&ours)),
+        assert_soon!(
+            value(&servers[0], "k").as_ref() == Some(&ours),
             "the label with it"
         );
         // A client with another label, and one with none, go on with the lease of this one.

@@ -29,10 +29,10 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     unlock(guard);
     // Dropped.
     drop(take(&long_lock(client, "dropped")));
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = take(&long_lock(client, "another")).unlock().unwrap();
         recorder.count("released dropped") == 1
-    }));
+    });
     // Watched, for longer than it lives, and then lost.
     let guard = take(
         &client
@@ -40,13 +40,11 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
             .ttl(TTL * 3)
             .watchdog(Watchdog::new().period(TTL / 3)),
     );
-    assert!(eventually(SOON, || recorder
-        .count("extended watched automatically")
-        >= 5));
+    assert_soon!(recorder.count("extended watched automatically") >= 5);
     everywhere(servers, "watched");
     delete(servers, "watched");
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
-    assert!(eventually(SOON, || recorder.count("lost watched") == 1));
+    assert_soon!(recorder.count("lost watched") == 1);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     // Two of three nodes go, and come back.
     let guard = take(&long_lock(client, KEY));
@@ -62,7 +60,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     servers[2].restart().unwrap();
     let back =
         || matches!(client.mutex("back").try_lock(), Ok(Some(_))) && recorder.count("up ") == 5;
-    assert!(eventually(SOON, back), "{:?}", recorder.node_words());
+    assert_soon!(back(), "{:?}", recorder.node_words());
     for kind in [
         "acquired",
         "attempt lost",
@@ -208,18 +206,15 @@ fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
         });
         let client = observed(&servers, &recorder);
         let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
-        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        assert_soon!(threads_named(THREAD).len() == 1);
         everywhere(&servers, KEY);
         *handles.lock().unwrap() = Some((client, guard));
         delete(&servers, KEY);
-        assert!(eventually(SOON, || recorder.count("lost k") == 1));
-        assert!(
-            eventually(SOON, || threads_named(THREAD).is_empty()),
-            "a thread is left"
-        );
+        assert_soon!(recorder.count("lost k") == 1);
+        assert_soon!(threads_named(THREAD).is_empty(), "a thread is left");
         assert!(handles.lock().unwrap().is_none());
-        assert!(
-            eventually(SOON, || Arc::strong_count(&recorder) == 1),
+        assert_soon!(
+            Arc::strong_count(&recorder) == 1,
             "the observer is still kept"
         );
     });

@@ -97,10 +97,10 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
     thread::sleep(PATIENCE);
     drop(guard);
     let all = begun.elapsed();
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = client.mutex("another").try_lock().unwrap();
         recorder.count("released lost") == 1
-    }));
+    });
     for event in recorder
         .events()
         .into_iter()
@@ -135,9 +135,9 @@ fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
     // The thread of the watchdog reports the loss after it has signalled it.
-    assert!(eventually(SOON, || {
+    assert_soon!({
         let _ = client.mutex("another").try_lock().unwrap();
         recorder.count("released k") == 1 && recorder.count("lost k") > 0
-    }));
+    });
     assert_eq!(recorder.count("lost k"), 1, "{:?}", recorder.events());
 }

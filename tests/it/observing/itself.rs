@@ -105,7 +105,7 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
                 .lock_with(&Wait::unlimited().cancelled_by(&shutdown))
                 .unwrap_err()
         });
-        assert!(eventually(SOON, || recorder.count("waiting plain") == 1));
+        assert_soon!(recorder.count("waiting plain") == 1);
         assert!(own(recorder).is_empty());
         assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
         shutdown.cancel();

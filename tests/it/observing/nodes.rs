@@ -12,7 +12,7 @@ fn busy_until(client: &Redlock, recorder: &Recorder, condition: impl Fn() -> boo
         let _ = client.mutex("busy").ttl(TTL).try_lock();
         condition()
     };
-    assert!(eventually(SOON, reached), "{:?}", recorder.events());
+    assert_soon!(reached(), "{:?}", recorder.events());
 }
 
 fn busy_for(client: &Redlock, times: u32) {
@@ -115,10 +115,7 @@ fn idle_connections_that_servers_close_are_no_news() {
     for _ in 0..5 {
         for server in &servers {
             ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
-            assert!(eventually(SOON, || server
-                .info("connected_clients")
-                .unwrap()
-                == "1"));
+            assert_soon!(server.info("connected_clients").unwrap() == "1");
         }
         thread::sleep(Duration::from_millis(20));
         let guard = take(&long_lock(&client, KEY));

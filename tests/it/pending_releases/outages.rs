@@ -27,10 +27,7 @@ fn a_node_that_hangs_is_waited_for_without_processor_time_until_the_keys_end() {
         let helper = threads_named(HELPER).pop().expect("answers are missing");
         let used = helper.processor_time();
         assert!(used < OUTAGE / 20, "{used:?} in {OUTAGE:?}");
-        assert!(
-            eventually(SOON, || threads_named(HELPER).is_empty()),
-            "the keys have ended"
-        );
+        assert_soon!(threads_named(HELPER).is_empty(), "the keys have ended");
         servers[0].resume().unwrap();
     });
 }

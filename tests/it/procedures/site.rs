@@ -130,7 +130,7 @@ impl Site {
         for &node in nodes {
             let is_there = || value(&self.servers[node], &key).is_some();
             if on.contains(&node) {
-                assert!(eventually(SOON, is_there));
+                assert_soon!(is_there());
             } else {
                 // The key may still be on its way, unless the node is cut off.
                 eventually(SOON / 40, is_there);
@@ -288,8 +288,8 @@ impl Programs {
     #[track_caller]
     pub(super) fn go_on(&self) {
         let turns = self.machine.lines("turns");
-        assert!(
-            eventually(SOON, || self.machine.lines("turns") > turns + 3),
+        assert_soon!(
+            self.machine.lines("turns") > turns + 3,
             "programs do not get the lock"
         );
     }

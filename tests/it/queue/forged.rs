@@ -133,7 +133,7 @@ fn a_ticket_far_ahead_at_one_node_changes_no_order() {
                         == number + 1
                 })
             };
-            assert!(eventually(SOON, is_there));
+            assert_soon!(is_there());
             thread::sleep(Duration::from_millis(50));
         }
         drop(held);

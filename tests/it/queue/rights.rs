@@ -182,7 +182,7 @@ fn an_entry_that_nodes_refused_to_remove_holds_up_no_other_call() {
         let [theirs, first, second] = [(); 3].map(|()| patient(&servers).build().unwrap());
         let all_have = |count| {
             let has = |server| entries(server, kind.key).len() == count;
-            assert!(eventually(SOON, || servers.iter().all(has)), "{count}");
+            assert_soon!(servers.iter().all(has), "{count}");
         };
         let set_replicas = |count| {
             let words = ["CONFIG", "SET", "min-replicas-to-write", count];
@@ -235,12 +235,7 @@ fn time_to_pass(
                 .filter(|server| count(server, kind.key) == 1)
                 .count()
         };
-        assert!(
-            eventually(SOON, || found() >= nodes),
-            "{}: {}",
-            kind.name,
-            found()
-        );
+        assert_soon!(found() >= nodes, "{}: {}", kind.name, found());
         thread::sleep(Duration::from_millis(100));
         let begun = Instant::now();
         drop(held);

@@ -13,11 +13,7 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
         lost.recv().is_err(),
         "the channel of the lock to write is disconnected"
     );
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 1
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
     assert!(!can_write(&other));
     let second = read(&other);
     assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
@@ -25,7 +21,7 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
     drop(guard);
     assert!(!can_write(&one));
     unlock(second);
-    assert!(eventually(SOON, || can_write(&one)));
+    assert_soon!(can_write(&one));
 }
 
 #[test]
@@ -37,23 +33,17 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
         }))
     });
     let guard = write(&one);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'w', 1
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('w', 1)));
     servers[0].pause().unwrap();
     servers[1].pause().unwrap();
     let guard = guard.downgrade().expect("its lease lasts");
     assert!(guard.remaining() > LONG_TTL / 2);
     resume(&servers[..2]);
-    assert!(
-        eventually(SOON, || servers
-            .iter()
-            .all(|server| entries(server) == ('r', 1))),
+    assert_soon!(
+        servers.iter().all(|server| entries(server) == ('r', 1)),
         "they run it now"
     );
-    assert!(eventually(SOON, || can_take(&other.read)));
+    assert_soon!(can_take(&other.read));
     drop(guard);
     // A lock that has ended is none.
     let mutex = Sides::of(&client(&servers), "other").ttl(Duration::from_millis(500));

@@ -51,16 +51,12 @@ fn a_pair_takes_one_round_trip_each_way() {
     let mutex = fenced(&client(&servers));
     drop(mutex.write.lock().unwrap());
     // One of these stores the note that each node of a new deployment gets.
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| scripts_run(server) == 3)));
+    assert_soon!(servers.iter().all(|server| scripts_run(server) == 3));
     for _ in 0..20 {
         unlock(mutex.write.lock_timeout(SOON).unwrap().unwrap());
-        assert!(eventually(SOON, || servers.iter().all(is_free)));
+        assert_soon!(servers.iter().all(is_free));
     }
-    assert!(eventually(SOON, || servers
-        .iter()
-        .all(|server| scripts_run(server) == 43)));
+    assert_soon!(servers.iter().all(|server| scripts_run(server) == 43));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn the_65th_program_finds_the_lock_held() {
         );
         drop(reads.join().unwrap());
     });
-    assert!(eventually(SOON, || entries(&server) == ('r', 63)));
+    assert_soon!(entries(&server) == ('r', 63));
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn nodes_without_scripts_say_so() {
         ]);
         for _ in 0..3 {
             drop(write(&mutex).downgrade().unwrap());
-            assert!(eventually(SOON, || can_write(&mutex)));
+            assert_soon!(can_write(&mutex));
             drop(wait_for(&mutex.clone().fenced().write).downgrade().unwrap());
-            assert!(eventually(SOON, || can_write(&mutex)));
+            assert_soon!(can_write(&mutex));
         }
     }
 }

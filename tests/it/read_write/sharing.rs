@@ -12,11 +12,7 @@ const MOMENT: Duration = Duration::from_millis(30);
 fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
     let (servers, client) = deployment(3);
     let guards: Vec<_> = (0..8).map(|_| read(&long(&client))).collect();
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 1
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
     let mut guards = guards.into_iter().rev();
     let last = guards.next().unwrap();
     for guard in guards {
@@ -77,11 +73,7 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let first = read(&mutex);
     let lost = first.lost().unwrap();
     let watched = wait_for(&mutex.clone().watchdog(Watchdog::new()).read);
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 2
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 2)));
     assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
     drop((first, watched));
     gone_for_good(&servers, KEY);
@@ -135,7 +127,7 @@ fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
     let guard = read(&reader);
     thread::scope(|scope| {
         let writes = scope.spawn(|| writer.write.lock().unwrap());
-        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        assert_soon!(servers.iter().all(is_marked));
         thread::sleep(Duration::from_millis(30));
         assert!(!can_read(&reader));
         assert!(servers.iter().all(|server| entries(server) == ('r', 1)));
@@ -264,11 +256,7 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
         (1, Err(TryRecvError::Disconnected)),
         "it has gone"
     );
-    assert!(eventually(SOON, || servers.iter().all(|server| entries(
-        server
-    ) == (
-        'r', 1
-    ))));
+    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
     servers
         .iter()
         .for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());

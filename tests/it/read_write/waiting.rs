@@ -15,7 +15,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     );
     thread::scope(|scope| {
         let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
-        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        assert_soon!(servers.iter().all(is_marked));
         let until = Instant::now() + AT_ONCE;
         while Instant::now() < until {
             assert!(!can_read(&long(&other)));
@@ -37,7 +37,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
         drop(guard);
     });
     queues::no_entry_stays(&servers);
-    assert!(eventually(SOON, || can_read(&long(&other))));
+    assert_soon!(can_read(&long(&other)));
 }
 
 #[test]

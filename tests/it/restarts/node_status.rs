@@ -56,7 +56,7 @@ fn a_quarantine_is_reported_when_it_begins_and_ends() {
     server[0].restart().unwrap();
     let begun = Instant::now();
     let is_back = || can_take(&longest(&client));
-    assert!(eventually(SOON, is_back), "{:?}", client.nodes());
+    assert_soon!(is_back(), "{:?}", client.nodes());
     assert!(begun.elapsed() >= MAX_TTL);
     assert_eq!(
         journal.words(),
@@ -265,7 +265,7 @@ fn nodes_are_shown_as_they_are() {
             && [0, 3, 4, 5].map(|node: usize| states[node]) == expected
             && states[2] == NodeState::Voting
     };
-    assert!(eventually(SOON, settled), "{:?}", client.nodes());
+    assert_soon!(settled(), "{:?}", client.nodes());
     let nodes = client.nodes().unwrap();
     let run_id = servers[0].info("run_id").unwrap();
     assert_eq!(nodes[0].run_id().as_deref(), Some(&run_id[..8]));
@@ -316,7 +316,7 @@ fn nodes_are_shown_as_they_are() {
                 .run_id()
                 .is_some_and(|id| id != run_id[..8])
     };
-    assert!(eventually(SOON, noticed), "{:?}", client.nodes());
+    assert_soon!(noticed(), "{:?}", client.nodes());
 }
 
 #[test]
@@ -339,8 +339,5 @@ fn reading_the_status_waits_for_no_node() {
     assert_eq!(state, NodeState::Down(Cause::TimedOut));
     resume(&servers);
     let server = &servers[0];
-    assert!(eventually(SOON, || matches!(
-        server.command(&["PING"]),
-        Ok(Answer::Text(_))
-    )));
+    assert_soon!(matches!(server.command(&["PING"]), Ok(Answer::Text(_))));
 }

@@ -39,8 +39,8 @@ fn follow(server: &Server, master: &Server) {
         server,
         &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
     );
-    assert!(
-        eventually(SOON, || server.info("master_link_status").unwrap() == "up"),
+    assert_soon!(
+        server.info("master_link_status").unwrap() == "up",
         "{}",
         server.log()
     );
@@ -60,7 +60,7 @@ fn stir(server: &Server, other: &Server) {
     ok(other, &["REPLICAOF", "NO", "ONE"]);
     ok(server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
     let is_freed = || server.info("repl_backlog_active").unwrap() == "0";
-    assert!(eventually(SOON, is_freed), "its backlog is not freed");
+    assert_soon!(is_freed(), "its backlog is not freed");
     follow(other, server);
     ok(other, &["REPLICAOF", "NO", "ONE"]);
 }
@@ -152,11 +152,10 @@ fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_wi
         let client = builder(&server).build().unwrap();
         acquaint(&client);
         follow(&other, &server);
-        assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap()
-            == Answer::Text("OK".into())));
+        assert_soon!(server.command(&["SAVE"]).unwrap() == Answer::Text("OK".into()));
         server.restart().unwrap();
         let is_taken = || can_take(&client.mutex(KEY).ttl(MAX_TTL));
-        assert!(eventually(SOON, is_taken), "{}", shown(&server));
+        assert_soon!(is_taken(), "{}", shown(&server));
         assert_eq!(
             client.nodes().unwrap()[0].state(),
             NodeState::Voting,

@@ -101,11 +101,11 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             servers[0].command(&["DEL", "c"]).unwrap();
         }
         // An extension does not wait for a node that the machine holds up.
-        assert!(eventually(SOON, || {
+        assert_soon!({
             assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
             let values: Vec<_> = servers.iter().map(|server| value(server, "c")).collect();
             values[0].is_some() && values.iter().all(|value| *value == values[0])
-        }));
+        });
         unlock(guard);
         KEYS.iter().for_each(|key| gone_for_good(&servers, key));
     }

@@ -82,10 +82,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     let waits = Seen::nothing();
     // No attempt is made again because the machine has held it up.
     let become_as_many_as = |number| {
-        assert!(
-            eventually(SOON, || waits.all().len() == number),
-            "not {number} wait"
-        );
+        assert_soon!(waits.all().len() == number, "not {number} wait");
         // The last of them has time to ask, if it does.
         thread::sleep(ARRIVAL);
     };

@@ -124,7 +124,7 @@ fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let timeout = Duration::from_millis(500);
     let client = client_with(&servers, |builder| builder.node_timeout(timeout));
-    assert!(eventually(SOON, || client.connect(SOON).is_ok()));
+    assert_soon!(client.connect(SOON).is_ok());
     pause(&servers);
     thread::scope(|scope| {
         let mutex = long_lock(&client, "k");

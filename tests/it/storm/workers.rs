@@ -91,8 +91,8 @@ impl Workers {
 
     /// Waits until one has stopped itself, and continues it after this time.
     pub(crate) fn let_pause(&self, number: usize, time: Duration) {
-        assert!(
-            eventually(SOON, || self.is_stopped(number)),
+        assert_soon!(
+            self.is_stopped(number),
             "a worker does not stop: {}",
             self.complaints()
         );

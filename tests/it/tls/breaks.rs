@@ -107,7 +107,7 @@ fn a_reset_in_the_handshake_is_one() {
             let mutex = mutex.clone();
             move || fault(&mutex)
         });
-        assert!(eventually(SOON, || proxy.connections() > connections));
+        assert_soon!(proxy.connections() > connections);
         // Until the first flight has gone, or the answer would have come.
         thread::sleep(NODE_TIMEOUT / 10);
         proxy.reset_all();
@@ -155,11 +155,7 @@ fn sets_that_tls_has_sent_in_part_leave_no_key() {
         works_again(&mutex, &server);
         late += calls(&server, "set") - before - 1;
         let keys = || server.keys().unwrap();
-        assert!(
-            eventually(SOON, || keys().is_empty()),
-            "after {passed} bytes: {:?}",
-            keys()
-        );
+        assert_soon!(keys().is_empty(), "after {passed} bytes: {:?}", keys());
     }
     assert!(late > 0, "no SET ran late: nothing was shown");
 }
@@ -217,7 +213,7 @@ fn what_is_wrong_is_told_to_the_server() {
         (Phase::Handshake, Cause::Tls(TlsError::WrongName))
     );
     let told = || peer.seen.errors.lock().unwrap().clone();
-    assert!(eventually(SOON, || !told().is_empty()), "no alert came");
+    assert_soon!(!told().is_empty(), "no alert came");
     assert_eq!(told(), ["received fatal alert: BadCertificate"]);
 }
 

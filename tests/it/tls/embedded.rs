@@ -93,7 +93,7 @@ fn a_node_hangs_and_dies_and_comes_back() {
     nodes[0].resume();
     let _ = wait_for(&mutex).unlock().unwrap();
     nodes[0].kill();
-    assert!(eventually(SOON, || cause() == Cause::Refused));
+    assert_soon!(cause() == Cause::Refused);
     nodes[0].revive().unwrap();
     let _ = wait_for(&mutex).unlock().unwrap();
 }

@@ -49,7 +49,7 @@ fn an_extension_by_hand_makes_no_later_renewal_shorter() {
     let watchdog = Watchdog::new().period(ttl / 3);
     let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(watchdog));
     let short = Duration::from_millis(2500);
-    assert!(eventually(SOON, || guard.remaining() < short * 9 / 10));
+    assert_soon!(guard.remaining() < short * 9 / 10);
     assert_eq!(guard.extend(short).unwrap(), ExtendOutcome::Extended);
-    assert!(eventually(SOON, || guard.remaining() > short));
+    assert_soon!(guard.remaining() > short);
 }

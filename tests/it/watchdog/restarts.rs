@@ -9,16 +9,14 @@ fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
     let client = client(&servers);
     let mutexes = [client.mutex("a"), client.mutex("b")];
     let guards = mutexes.map(|mutex| take(&mutex.ttl(SOON * 6).watchdog(Watchdog::new())));
-    assert!(eventually(SOON, || ["a", "b"].iter().all(|key| value(
-        &servers[0],
-        key
-    )
-    .is_some())));
+    assert_soon!(
+        ["a", "b"]
+            .iter()
+            .all(|key| value(&servers[0], key).is_some())
+    );
     let values = ["a", "b"].map(|key| value(&servers[0], key));
     servers[0].restart().unwrap();
-    assert!(eventually(SOON, || ["a", "b"]
-        .map(|key| value(&servers[0], key))
-        == values));
+    assert_soon!(["a", "b"].map(|key| value(&servers[0], key)) == values);
     assert_eq!(
         guards.map(|guard| guard.unlock().unwrap()),
         [ReleaseOutcome::Released; 2]

@@ -17,11 +17,7 @@ fn readers_and_writers_are_listed_and_broken() {
                 line.starts_with("a ") && line.contains(" held ") && line.contains(" 3/3 ");
             is_whole && line.contains(kind) && holder.ends_with('…') && holder.chars().count() == 7
         };
-        assert!(
-            eventually(SOON, is_listed),
-            "{kind}: {}",
-            deployment.run("ls").all()
-        );
+        assert_soon!(is_listed(), "{kind}: {}", deployment.run("ls").all());
         deployment.run("scan").exits(0).writes_nothing();
     };
     let readers: Vec<_> = clients

@@ -43,7 +43,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         );
         drop(reader);
         drop(wait_for(&plain.write));
-        assert!(eventually(SOON, || is_free(&server)));
+        assert_soon!(is_free(&server));
         assert!(stored(&server) == Some((last, until)) && is_kept(&server, DAY));
         // An extension of a writer with a number keeps it for longer.
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
@@ -58,7 +58,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         );
         drop(guard);
         // One with a shorter time takes nothing away.
-        assert!(eventually(SOON, || is_free(&server)));
+        assert_soon!(is_free(&server));
         drop(number(&mutex));
         assert!(eventually(SOON, || is_free(&server)) && is_kept(&server, 2 * DAY));
     }
@@ -77,12 +77,9 @@ fn a_number_ends_with_its_time_and_not_with_readers() {
             drop(read(&long(&client([&server]))));
             value(&server, KEY).is_some() && stored(&server).is_none()
         };
-        assert!(eventually(SOON, has_ended));
+        assert_soon!(has_ended());
         drop(reader);
-        assert!(
-            eventually(SOON, || value(&server, KEY).is_none()),
-            "nothing is left of it"
-        );
+        assert_soon!(value(&server, KEY).is_none(), "nothing is left of it");
     }
 }
 
