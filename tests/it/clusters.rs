@@ -394,9 +394,7 @@ fn a_cluster_of_two_shards_is_an_error_that_says_why() {
 /// Whether there is one shard cannot be seen without the right to ask.
 #[test]
 fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let shard = Shard::start(&Server::plan(), 0);
     let master = shard.master();
     let user = [

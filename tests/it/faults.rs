@@ -77,9 +77,7 @@ fn with_login(server: &Server, login: &str) -> String {
 
 #[test]
 fn the_right_password() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let server = Server::with(&["--requirepass", SECRET]).unwrap();
     for login in [format!(":{SECRET}"), format!("default:{SECRET}")] {
         // The first lock waits until the node is noted.
@@ -95,9 +93,7 @@ fn the_right_password() {
 
 #[test]
 fn a_user_that_may_not_ask_for_info() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let server = Server::start().unwrap();
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
@@ -145,9 +141,7 @@ pub(crate) fn counts_when_locks_have_ended(mutex: &Mutex, max_ttl: Duration) {
 
 #[test]
 fn a_server_that_is_loading() {
-    if !has_slow_loading() {
-        return;
-    }
+    skip_unless!(has_slow_loading());
     // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight
     // times until it is done.
     let mut server = Server::with(&["--key-load-delay", "500", "--rdbcompression", "no"]).unwrap();

@@ -135,9 +135,7 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
 /// Such a program is protected by what it has met itself.
 #[test]
 fn a_user_without_the_right_locks_all_the_same() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let servers = known(3);
     for server in &servers {
         let user = [

@@ -60,9 +60,7 @@ fn logins_that_fail_are_distinguished() {
 
 #[test]
 fn what_a_user_may_not_do_is_named() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let server = Server::start().unwrap();
     let allow = |user: &str, rights: &[&str]| {
         let words = [&["ACL", "SETUSER", user, "reset", "on", ">hunter2"], rights].concat();

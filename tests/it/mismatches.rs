@@ -152,9 +152,7 @@ fn another_max_ttl_is_reported_once_by_each_of_both_programs() {
 
 #[test]
 fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let servers = known(3);
     for server in &servers {
         let keys = [

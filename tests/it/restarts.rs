@@ -104,9 +104,7 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
 /// While a server loads its append-only file, its `INFO` contains `aof_enabled:0`.
 #[test]
 fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
-    if !has_slow_loading() {
-        return;
-    }
+    skip_unless!(has_slow_loading());
     let slowly = [
         "--appendonly",
         "yes",

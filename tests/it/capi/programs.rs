@@ -85,9 +85,6 @@ fn calls_in_any_order_give_what_is_promised() {
 
 #[test]
 fn a_provider_finds_the_credentials_of_each_node() {
-    if !crate::support::capable::has_users() {
-        return;
-    }
     let program = compile("credentials", "tests/it/capi/credentials.c", &["-std=c99"]);
     for valgrind in [&[][..], &STRICT] {
         let servers = founded(3);

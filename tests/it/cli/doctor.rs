@@ -73,9 +73,7 @@ fn a_wrong_password_is_named() {
 
 #[test]
 fn missing_rights_are_named_as_the_rule_to_add() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let server = Server::start().unwrap();
     let user = |rights: &str| {
         server.command(&["ACL", "DELUSER", "locks"]).unwrap();

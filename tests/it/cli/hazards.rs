@@ -174,9 +174,7 @@ fn a_declaration_is_compared_with_the_settings_of_the_node() {
 
 #[test]
 fn a_user_without_info_or_config_is_told_what_cannot_be_verified() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let deployment = Deployment::of(3);
     let allow = |rights: &str| {
         let command = format!("ACL SETUSER default +@all {rights}");

@@ -123,9 +123,7 @@ fn show_gives_the_holder_of_each_node_and_the_time_of_a_quorum() {
 
 #[test]
 fn break_deletes_what_was_read_and_keeps_the_fence() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let deployment = Deployment::of(3);
     let holder = deployment.hold("--fenced a");
     let value = |node: usize| deployment.servers[node].text(&["GET", "quorumlock-fence:a"]);

@@ -127,9 +127,7 @@ fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
 
 #[test]
 fn a_node_without_the_right_is_shown_with_what_that_costs() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let deployment = known(3);
     // All keys but the node's own.
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];

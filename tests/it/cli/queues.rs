@@ -212,9 +212,7 @@ fn breaking_a_lock_removes_those_in_its_queue_that_are_gone() {
 
 #[test]
 fn a_user_without_the_right_to_queues_sees_the_lock() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let deployment = Deployment::of(1);
     set(&deployment, "k", OURS);
     waits(&deployment, &[0], "k", &format!("{FIRST}m1"), 5);

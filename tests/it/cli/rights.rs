@@ -53,9 +53,7 @@ impl Users {
 
 #[test]
 fn doctor_finds_the_user_of_the_manual_fine() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let users = Users(Deployment::of(1));
     users.with("", "");
     users.asks("doctor --names orders/").exits(0);
@@ -74,9 +72,7 @@ fn doctor_finds_the_user_of_the_manual_fine() {
 
 #[test]
 fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let rule = rule();
     let rights: Vec<&String> = rule
         .iter()
@@ -126,9 +122,7 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
 
 #[test]
 fn doctor_says_what_it_does_not_see_without_info() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let users = Users(Deployment::of(1));
     users.with("", "+info");
     let found = users
@@ -142,9 +136,7 @@ fn doctor_says_what_it_does_not_see_without_info() {
 
 #[test]
 fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let users = Users(Deployment::of(3));
     let lock = format!("SET orders/1 {} PX 50000", "1".repeat(40));
     command_each(&users.0.servers, &lock);
@@ -172,9 +164,7 @@ fn ls_and_scan_need_scan_and_leave_out_the_keys_of_others() {
 
 #[test]
 fn a_probe_tries_a_lock_of_a_name_that_the_user_has_a_right_to() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let users = Users(Deployment::of(3));
     users.with("", "");
     users.asks("nodes --names orders/").exits(0);

@@ -47,9 +47,7 @@ fn shape(line: &str) -> String {
 
 #[test]
 fn the_session_of_the_readme_can_be_had() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let mut deployment = Deployment::of(3);
     let session = [
         part("README.md", "$ export QUORUMLOCK_NODES"),

@@ -47,9 +47,7 @@ impl Secured {
 
 #[test]
 fn every_command_reaches_nodes_that_require_a_certificate() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     authority
         .issue("node", Particulars::default())
@@ -86,9 +84,7 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
 
 #[test]
 fn doctor_names_each_fault_of_tls() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     let plain = Particulars::default();
     authority.issue("good", plain).issue("node", plain);
@@ -139,9 +135,7 @@ fn doctor_names_each_fault_of_tls() {
 
 #[test]
 fn a_name_that_the_nodes_share_is_checked_and_nothing_switches_the_check_off() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     let names = Particulars::named("DNS:redis.internal");
     let server = authority.issue("node", names).server("node");

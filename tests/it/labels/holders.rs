@@ -203,9 +203,7 @@ fn a_key_without_expiry_is_held_without_an_end() {
 
 #[test]
 fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     let server = Server::start().unwrap();
     let user = |name: &str, rights: &[&str]| {
         let words = [

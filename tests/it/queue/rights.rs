@@ -56,9 +56,7 @@ const WAITS_BY_THE_CLOCK: [usize; 4] = [0, 2, 5, 6];
 
 #[test]
 fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clock() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     for kind in [0, 5, 6].map(|index| &KINDS[index]) {
         let servers = Server::several(3).unwrap();
         let mine = user(&servers, &["~k", "~k#*", "~l", "&*", "+@all"]);
@@ -81,9 +79,7 @@ fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clo
 
 #[test]
 fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_refused() {
-    if !has_users() {
-        return;
-    }
+    skip_unless!(has_users());
     for rights in [&["~*", "+@all"][..], &["~*", "&*", "+@all", "-subscribe"]] {
         for kind in WAITS_BY_THE_CLOCK.map(|index| &KINDS[index]) {
             let servers = Server::several(3).unwrap();

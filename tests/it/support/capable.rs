@@ -5,6 +5,16 @@ use super::server::{Answer, Server};
 use std::io::Write;
 use std::sync::OnceLock;
 
+/// Ends a test of what the server cannot do.
+macro_rules! skip_unless {
+    ($can:expr) => {
+        if !$can {
+            return;
+        }
+    };
+}
+pub(crate) use skip_unless;
+
 /// Whether this server has users, with rights to channels: Redis 6.2 and later.
 pub(crate) fn knows_users(server: &Server) -> bool {
     // It has that right already.

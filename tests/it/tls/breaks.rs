@@ -67,9 +67,7 @@ fn handshake(authority: &Authority, server: &Server) -> u64 {
 
 #[test]
 fn connections_that_are_cut_anywhere_are_made_again() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let (authority, server, _) = node();
     let whole = handshake(&authority, &server);
     // Each byte of the first record's header, and then a sample up to the last reply.
@@ -95,9 +93,7 @@ fn connections_that_are_cut_anywhere_are_made_again() {
 
 #[test]
 fn a_reset_in_the_handshake_is_one() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let (authority, server, proxy) = node();
     for direction in [Direction::ToClient, Direction::ToServer] {
         let mutex = lock(&proxy.url(), &authority);
@@ -126,9 +122,7 @@ fn a_reset_in_the_handshake_is_one() {
 /// their `SET`s, while others are still inside TLS.
 #[test]
 fn sets_that_tls_has_sent_in_part_leave_no_key() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let (authority, server, proxy) = node();
     let url = proxy.url().replace("redis://", "rediss://");
     let builder = Redlock::builder()
@@ -162,9 +156,7 @@ fn sets_that_tls_has_sent_in_part_leave_no_key() {
 
 #[test]
 fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let (authority, server, proxy) = node();
     let others = [authority.server("node"), authority.server("node")];
     let urls = others

@@ -25,9 +25,7 @@ fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> Str
 
 #[test]
 fn each_fault_has_its_numbers() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let program = compile_against(
         library_with_tls(),
         "tls",
@@ -113,9 +111,7 @@ fn each_fault_has_its_numbers() {
 /// and under valgrind.
 #[test]
 fn a_host_of_any_habits_is_at_home() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
 }
 
@@ -123,8 +119,6 @@ fn a_host_of_any_habits_is_at_home() {
 /// The examples wait for a second only, which is too short on a busy machine.
 #[test]
 fn a_program_leaves_not_a_byte() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls_in_c(&["capi::programs::locks_to_read_and_to_write"]);
 }

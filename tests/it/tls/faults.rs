@@ -35,9 +35,7 @@ fn cause(url: &str, tls: Tls) -> (Cause, bool) {
 
 #[test]
 fn each_fault_of_a_certificate_has_its_own_cause() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     use TlsError::*;
     let authority = Authority::new();
     let other = Authority::new();
@@ -104,9 +102,7 @@ fn a_server_without_tls_is_said_to_have_none() {
 /// connection, in the first attempt.
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     let server = authority
         .issue("node", Particulars::default())
@@ -145,9 +141,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
 /// It is only asked whether it speaks TLS, and its first connection is used when it goes on.
 #[test]
 fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     let server = authority
         .issue("node", Particulars::default())
@@ -175,9 +169,7 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
 
 #[test]
 fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     let other = Authority::new();
     authority.issue("node", Particulars::default());

@@ -22,9 +22,7 @@ fn client(servers: &[Server], tls: Tls) -> Redlock {
 /// resume.
 #[test]
 fn commands_and_subscriptions_share_sessions() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = authority();
     for protocol in ["TLSv1.3", "TLSv1.2"] {
         let plan = authority.plan("node").arguments(&[
@@ -63,9 +61,7 @@ fn commands_and_subscriptions_share_sessions() {
 
 #[test]
 fn a_client_certificate_lets_in() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = authority();
     authority.issue("client", Particulars::default());
     for protocol in ["TLSv1.3", "TLSv1.2"] {
@@ -84,9 +80,7 @@ fn a_client_certificate_lets_in() {
 
 #[test]
 fn variables_name_files_of_certificates() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = authority();
     authority.issue("client", Particulars::default());
     let server = authority.plan("node").start().unwrap();
@@ -136,9 +130,7 @@ fn variables_name_files_of_certificates() {
 
 #[test]
 fn a_name_counts_in_place_of_the_host() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     authority.issue(
         "node",

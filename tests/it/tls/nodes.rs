@@ -96,9 +96,7 @@ fn run(tests: &[&str], threads: &str, is_left_out: fn(&str) -> bool) {
 
 #[test]
 fn hung_killed_and_late_ones() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls(&[
         "hung_nodes::",
         "late_replies::",
@@ -111,9 +109,7 @@ fn hung_killed_and_late_ones() {
 
 #[test]
 fn servers_of_a_shard_that_name_their_master() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls(&[
         "clusters::a_url_of_a_replica",
         "clusters::a_new_master_counts",
@@ -123,9 +119,7 @@ fn servers_of_a_shard_that_name_their_master() {
 
 #[test]
 fn connections_that_break_stall_and_overflow() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls(&[
         "backlog::",
         "cancelling::",
@@ -137,17 +131,13 @@ fn connections_that_break_stall_and_overflow() {
 
 #[test]
 fn children_of_fork() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     over_tls(&["forking::", "descriptors::"]);
 }
 
 #[test]
 fn further_ones() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let tests = std::env::var(TESTS_VARIABLE);
     let tests = tests
         .as_deref()

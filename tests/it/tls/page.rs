@@ -14,9 +14,7 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 
 #[test]
 fn the_commands_and_settings_of_the_page_work() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/tls.md")).unwrap();
     let commands = blocks(&page, "sh");

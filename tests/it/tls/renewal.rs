@@ -11,9 +11,7 @@ const LOOKED: Duration = Duration::from_millis(2500);
 
 #[test]
 fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let [ours, foreign] = [(); 2].map(|()| Authority::new());
     for authority in [&ours, &foreign] {
         authority.issue("node", Particulars::default());
@@ -100,9 +98,7 @@ fn stamp(time: SystemTime) -> String {
 /// A certificate is valid for 6 s, or a sixth of the time: for 10 s of a minute.
 #[test]
 fn client_certificates_end_while_locks_are_held_and_taken() {
-    if !has_tls() {
-        return;
-    }
+    skip_unless!(has_tls());
     let authority = Authority::new();
     authority.issue("node", Particulars::default());
     let servers: Vec<Server> = (0..5)
