@@ -117,6 +117,18 @@ impl Deployment {
         run(self.tool(words))
     }
 
+    /// Runs it to an end without a failure.
+    #[track_caller]
+    pub(super) fn succeeds(&self, words: &(impl Words + ?Sized)) -> Ended {
+        self.run(words).exits(0)
+    }
+
+    /// Runs it to an end with this exit code.
+    #[track_caller]
+    pub(super) fn ends(&self, code: i32, words: &(impl Words + ?Sized)) -> Ended {
+        self.run(words).exits(code)
+    }
+
     pub(super) fn start(&self, words: &(impl Words + ?Sized)) -> Running {
         Running::start(self.tool(words))
     }

@@ -148,12 +148,10 @@ fn a_job_that_is_over_at_once_runs_on_one_machine() {
         true
     });
     assert!(is_judged, "the machine stands still all the time");
-    deployment
-        .run("run --min-hold 100ms short -- true")
-        .exits(0);
+    deployment.succeeds("run --min-hold 100ms short -- true");
     // Far sooner than its time to live.
     deployment.wait_until_left(0);
-    deployment.run("run --min-hold 61s a -- true").exits(78);
+    deployment.ends(78, "run --min-hold 61s a -- true");
 }
 
 #[test]
@@ -162,7 +160,7 @@ fn a_job_that_was_not_started_leaves_no_lock_and_one_that_has_run_leaves_it_long
     let held = deployment.hold("held");
     // The first lock is taken, and the second one is not.
     let words = "run -n --min-hold 50s free held -- true";
-    deployment.run(words).exits(75);
+    deployment.ends(75, words);
     deployment.wait_until_left(3);
     // A machine that fails while the command runs leaves the lock no shorter.
     drop(deployment.hold("--ttl 1s --min-hold 50s a"));
@@ -183,7 +181,7 @@ fn a_command_that_cannot_be_run_leaves_no_lock_and_one_that_exits_alike_does() {
     for (command, expected, keys) in table {
         let name = command.concat();
         let words = [&["run", "-v", "--min-hold", "50s", &name, "--"], command].concat();
-        let ended = deployment.run(&words).exits(expected);
+        let ended = deployment.ends(expected, &words);
         for event in ["the command is started", "the command has ended"] {
             assert_eq!(ended.err.contains(event), keys > 0, "{}", ended.all());
         }
@@ -255,7 +253,7 @@ fn events_on_standard_output_or_error_leave_both_to_the_command() {
 #[test]
 fn the_command_finds_name_fence_and_end_and_no_nodes() {
     let deployment = Deployment::of(3);
-    let fenced = deployment.run("run --fenced orders/42 -- env").exits(0).out;
+    let fenced = deployment.succeeds("run --fenced orders/42 -- env").out;
     let value = |name: &str| {
         fenced
             .lines()
@@ -279,8 +277,7 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
         "{inner}"
     );
     deployment
-        .run("run --keep-nodes a -- env")
-        .exits(0)
+        .succeeds("run --keep-nodes a -- env")
         .prints("QUORUMLOCK_NODES=redis://");
 }
 

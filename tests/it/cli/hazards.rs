@@ -262,8 +262,8 @@ fn a_url_of_a_replica_leads_every_command_to_the_master_of_its_shard() {
         .hides("fault:");
     let guard = client(&shard.servers[..1]).mutex("k").ttl(PATIENCE).lock();
     for words in ["show k", "ls"] {
-        deployment.run(words).exits(0).prints("k");
+        deployment.succeeds(words).prints("k");
     }
     unlock(guard.unwrap());
-    deployment.run("run -n k -- true").exits(0);
+    deployment.succeeds("run -n k -- true");
 }

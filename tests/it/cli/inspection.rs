@@ -23,7 +23,7 @@ fn set(deployment: &Deployment, nodes: &[usize], key: &str, value: &str, millis:
 fn nodes_is_a_probe() {
     let mut deployment = Deployment::of(3);
     let nodes = |deployment: &Deployment, code| {
-        let ended = deployment.run("nodes").exits(code);
+        let ended = deployment.ends(code, "nodes");
         assert_eq!(ended.out.lines().count(), 3, "{}", ended.all());
     };
     nodes(&deployment, 0);
@@ -117,7 +117,7 @@ fn show_gives_the_holder_of_each_node_and_the_time_of_a_quorum() {
         .prints("held by 111111…, on 2 of 3 nodes")
         .prints("unknown, no reply");
     deployment.servers[1].pause().unwrap();
-    deployment.run("show a").exits(69).prints("\"a\": unknown");
+    deployment.ends(69, "show a").prints("\"a\": unknown");
     resume(&deployment.servers);
 }
 
@@ -128,25 +128,22 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     let holder = deployment.hold("--fenced a");
     let value = |node: usize| deployment.servers[node].text(&["GET", "quorumlock-fence:a"]);
     let fence = value(0).split(' ').next().unwrap().to_owned();
-    deployment.run("break a").exits(64);
+    deployment.ends(64, "break a");
     assert!(value(0).len() > 40);
     // Servers that compare and delete by themselves would delete the fence.
     let few = "ACL SETUSER few on >few ~* +@all -eval";
     command_each(&deployment.servers, few);
     let few = deployment.urls().replace("redis://", "redis://few:few@");
-    deployment
-        .run(&format!("break a --yes --nodes {few}"))
-        .exits(1);
+    deployment.ends(1, &format!("break a --yes --nodes {few}"));
     assert!(value(0).len() > 40);
     deployment
-        .run("break a --yes")
-        .exits(0)
+        .succeeds("break a --yes")
         .prints("the holder may believe in its lock for another");
     assert_eq!(value(1), format!("{fence} 0 "));
     // The holder finds out at its next extension.
     holder.wait().exits(70);
     set(&deployment, &[0, 1], "plain", OURS, "50000");
-    deployment.run("break plain --yes").exits(0);
+    deployment.succeeds("break plain --yes");
     assert_eq!(
         deployment.servers[0].command(&["EXISTS", "plain"]).unwrap(),
         Answer::Number(0)
@@ -157,12 +154,10 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
         set(&deployment, &[node], "quorumlock-fence:a", &value, "50000");
     }
     deployment
-        .run("break a --yes")
-        .exits(0)
+        .succeeds("break a --yes")
         .prints_times(": deleted\n", 2);
     deployment
-        .run("break plain --yes")
-        .exits(0)
+        .succeeds("break plain --yes")
         .prints("is not held");
 }
 
@@ -184,8 +179,7 @@ fn a_closed_pipe_and_a_holder_that_goes_on_are_no_failures() {
 fn bench_measures_pairs() {
     let deployment = Deployment::of(3);
     deployment
-        .run("bench --duration 200ms --threads 2 --json")
-        .exits(0)
+        .succeeds("bench --duration 200ms --threads 2 --json")
         .prints("\"pairs_per_second\":");
     assert_eq!(deployment.keys(), 0);
 }

@@ -22,16 +22,16 @@ fn as_many_programs_hold_a_lock_as_its_kind_allows() {
             assert_soon!(started.exists(), "{options}: {number}");
         }
         let other = format!("run -n {refused} a -- echo run");
-        assert_eq!(deployment.run(&other).exits(75).out, "", "{options}");
+        assert_eq!(deployment.ends(75, &other).out, "", "{options}");
         holders.into_iter().for_each(Running::terminate);
-        assert_eq!(deployment.run(&other).exits(0).out, "run\n", "{options}");
+        assert_eq!(deployment.succeeds(&other).out, "run\n", "{options}");
     }
 }
 
 #[test]
 fn a_reader_that_does_not_wait_is_refused_while_a_writer_waits() {
     let deployment = Deployment::of(3);
-    let reads = |code| drop(deployment.run("run -n --read a -- true").exits(code));
+    let reads = |code| drop(deployment.ends(code, "run -n --read a -- true"));
     let reader = deployment.hold("--read a");
     reads(0);
     let writer = deployment.hold("--write a");

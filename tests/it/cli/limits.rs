@@ -40,7 +40,7 @@ fn a_long_value_leaves_other_locks_as_they_are() {
     let long = "x".repeat(1_200_000);
     command_each(&deployment.servers, &["SET", "held", OURS, "PX", LEFT]);
     command_each(&deployment.servers[1..], &["SET", "long", &long]);
-    let listed = deployment.run("ls").exits(0);
+    let listed = deployment.succeeds("ls");
     let line = listed.out.lines().find(|line| line.starts_with("held "));
     assert!(
         line.is_some_and(|line| line.contains(" held ") && line.contains(" 3/3 ")),
@@ -48,8 +48,7 @@ fn a_long_value_leaves_other_locks_as_they_are() {
         listed.all()
     );
     deployment
-        .run("show long")
-        .exits(0)
+        .succeeds("show long")
         .begins("lock \"long\": foreign")
         .prints_times("longer than any lock", 2);
     deployment

@@ -51,12 +51,11 @@ fn a_lock_of_another_library_is_held_by_it_for_as_long_as_its_key_lives() {
         let is_shown = |line: &str| line.starts_with(name) && line.contains(state);
         assert!(states.out.lines().any(is_shown), "{}", states.all());
     }
-    deployment.run("run one -- true").exits(0);
+    deployment.succeeds("run one -- true");
     // It is taken from its holder as any other lock.
-    deployment.run("break k").exits(64);
+    deployment.ends(64, "break k");
     deployment
-        .run("break k --yes")
-        .exits(0)
+        .succeeds("break k --yes")
         .prints("the holder may believe in its lock for another 1");
     assert_eq!(
         deployment.servers[1].command(&["EXISTS", "k"]).unwrap(),
@@ -71,7 +70,7 @@ fn a_lock_of_another_library_is_refused_after_one_attempt() {
     for (values, expected) in [([UUID; 3], 2), (["1", "2", "3"], 1)] {
         set(&deployment, "k", values);
         command_each(&deployment.servers, "CONFIG RESETSTAT");
-        deployment.run("run -n k -- true").exits(75);
+        deployment.ends(75, "run -n k -- true");
         assert_eq!(
             [0, 1, 2].map(|node| sets(&deployment, node)),
             [expected; 3],
@@ -112,20 +111,19 @@ fn what_is_no_lock_is_deleted_by_force_alone() {
             command_each(&deployment.servers, *words);
         }
         for words in ["break k --yes", "break k", "break k --force"] {
-            let refused = deployment.run(words).exits(64).hides("precious");
+            let refused = deployment.ends(64, words).hides("precious");
             let what = format!("{name}, {words}: {}", refused.all());
             assert_eq!(deployment.keys(), 3, "{what}");
             let is_explained = words.contains("--force") || refused.all().contains(reason);
             assert!(is_explained, "{what}");
         }
         deployment
-            .run("break k --yes --force")
-            .exits(0)
+            .succeeds("break k --yes --force")
             .prints_times(": deleted", 3);
         assert_eq!(deployment.keys(), 0, "{name}");
     }
     // A lock of ours without expiry is one: to delete it is what the manual advises.
     command_each(&deployment.servers, &["SET", "k", &"ab".repeat(20)]);
-    deployment.run("break k --yes").exits(0);
+    deployment.succeeds("break k --yes");
     assert_eq!(deployment.keys(), 0);
 }

@@ -11,7 +11,7 @@ const NOTHING_TOLD: &str =
 /// A deployment that a program has used.
 fn known(count: usize) -> Deployment {
     let deployment = Deployment::of(count);
-    deployment.run("nodes").exits(0);
+    deployment.succeeds("nodes");
     thread::sleep(NO_LONGER_NEW);
     deployment
 }
@@ -31,21 +31,18 @@ fn numbers(ended: &Ended, name: &str) -> Vec<Option<u64>> {
 fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     let deployment = known(3);
     deployment
-        .run("nodes")
-        .exits(0)
+        .succeeds("nodes")
         .prints_times(", votes counted for ", 3);
     let guarantee =
         "guarantee: one valid holder, if at most 1 of 3 nodes loses its keys within max_ttl\n";
     deployment
-        .run("doctor")
-        .exits(0)
+        .succeeds("doctor")
         .prints(guarantee)
         .prints_times("\n  votes counted for ", 3)
         .prints_times("; the deployment began with it ", 3);
     for command in ["nodes", "doctor"] {
         let json = deployment
-            .run(&[command, "--json"])
-            .exits(0)
+            .succeeds(&[command, "--json"])
             .prints_times("\"note\":\"founder\"", 3);
         let counted = numbers(&json, "votes_counted_ms");
         let least = NO_LONGER_NEW.as_millis() as u64;
@@ -62,8 +59,7 @@ fn nodes_that_have_lost_nothing_have_counted_since_the_deployment_began() {
     let policy =
         "\"restart_policy\":\"observed: a program that has just started does not count a node";
     deployment
-        .run("doctor --json")
-        .exits(0)
+        .succeeds("doctor --json")
         .prints(policy)
         .prints("\"guarantee\":\"one valid holder, if at most 1 of 3 nodes");
 }
@@ -74,22 +70,19 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
     deployment.servers[1].restart().unwrap();
     let address = deployment.servers[1].address();
     deployment
-        .run("nodes")
-        .exits(1)
+        .ends(1, "nodes")
         .prints(&format!("{address}: in quarantine, known for "))
         .prints(" left, it joined or lost its keys ")
         .prints_times(", votes counted for ", 2);
     deployment
-        .run("doctor")
-        .exits(1)
+        .ends(1, "doctor")
         .prints(&format!("{address}: does not vote\n"))
         .prints("fault: quarantine: its votes do not count for another ")
         .prints(" s: it joined or lost its keys ")
         .prints("; wait\n")
         .prints_times("fault: ", 1);
     let json = deployment
-        .run("nodes --json")
-        .exits(1)
+        .ends(1, "nodes --json")
         .prints("\"note\":\"since\"");
     let waits = numbers(&json, "quarantine_ms");
     let age = numbers(&json, "note_age_ms");
@@ -107,18 +100,17 @@ fn a_node_that_came_back_empty_says_why_it_waits_and_for_how_long() {
 #[test]
 fn a_node_that_has_waited_has_counted_since_its_wait_has_ended() {
     let deployment = Deployment::of(3);
-    deployment.run("nodes --max-ttl 500ms").exits(0);
+    deployment.succeeds("nodes --max-ttl 500ms");
     thread::sleep(NO_LONGER_NEW);
     command_each(&deployment.servers[..1], "FLUSHALL");
-    deployment.run("nodes --max-ttl 500ms").exits(1);
+    deployment.ends(1, "nodes --max-ttl 500ms");
     thread::sleep(NO_LONGER_NEW);
     deployment
         .run("doctor --max-ttl 500ms")
         .prints_times("; it joined or lost its keys ", 1)
         .prints_times("  votes counted for ", 3);
     let json = deployment
-        .run("doctor --max-ttl 500ms --json")
-        .exits(0)
+        .succeeds("doctor --max-ttl 500ms --json")
         .prints("\"note\":\"since\"");
     let counted = numbers(&json, "votes_counted_ms")[0].unwrap();
     let age = numbers(&json, "note_age_ms")[0].unwrap();
@@ -133,8 +125,7 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     let user = ["ACL", "SETUSER", "default", "resetkeys", "~*[^:]"];
     ok(&deployment.servers[2], &user);
     deployment
-        .run("nodes")
-        .exits(0)
+        .succeeds("nodes")
         .prints(&format!(", {NOTHING_TOLD}"));
     let address = deployment.servers[2].address();
     let weaker = format!(
@@ -144,18 +135,14 @@ fn a_node_without_the_right_is_shown_with_what_that_costs() {
     let advice = "warning: acl: the user lacks rights that restart protection needs: a program that has just started \
                   does not see that the node has lost its keys; ACL SETUSER default ~quorumlock-node:\n";
     deployment
-        .run("doctor")
-        .exits(1)
+        .ends(1, "doctor")
         .prints(&weaker)
         .prints(&format!("\n  votes count; {NOTHING_TOLD}\n"))
         .prints(advice);
     // The rule that is shown is enough.
     let remedy = "ACL SETUSER default ~quorumlock-node:";
     command_each(&deployment.servers[2..], remedy);
-    deployment
-        .run("doctor")
-        .exits(0)
-        .prints("at most 1 of 3 nodes");
+    deployment.succeeds("doctor").prints("at most 1 of 3 nodes");
 }
 
 #[test]
@@ -163,16 +150,14 @@ fn programs_with_other_settings_are_a_warning_of_each_node() {
     let mut deployment = known(3);
     let warning = "warning: max_ttl: another program has noted a max_ttl of 60 s";
     deployment
-        .run("doctor --max-ttl 2m")
-        .exits(1)
+        .ends(1, "doctor --max-ttl 2m")
         .prints(", this one has 2 min: all wait for 2 min; set ")
         .prints_times(warning, 3);
     // It has stored the longer one, so the others have the mismatch now.
     let warning =
         "warning: max_ttl: another program has noted a max_ttl of 2 min, this one has 60 s: all";
     deployment
-        .run("doctor")
-        .exits(1)
+        .ends(1, "doctor")
         .prints("as the manual says (raise or lower max_ttl)\n")
         .prints_times(warning, 3);
     deployment.servers.extend(Server::several(2).unwrap());
@@ -194,25 +179,24 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
     let lost = "guarantee: one valid holder, if the node does not lose its keys ";
     let restarted = "and is not restarted: it writes nothing to disk\n";
     single
-        .run(&patient)
-        .exits(0)
+        .succeeds(&patient)
         .prints(&format!("{lost}within max_ttl, {restarted}"));
     single
-        .run("doctor --restart-policy off")
-        .exits(0)
+        .succeeds("doctor --restart-policy off")
         .prints(&format!("{lost}while a lock is held, {restarted}"))
         .prints("\n  votes count, by restart policy off; the deployment ");
     single
-        .run("doctor --restart-policy strict --unavailable-after 100ms")
-        .exits(2)
+        .ends(
+            2,
+            "doctor --restart-policy strict --unavailable-after 100ms",
+        )
         .prints("guarantee: one valid holder, whatever keys nodes lose\n")
         .prints("fault: quarantine: its votes do not count for another ");
     command_each(&single.servers, &["CONFIG", "SET", "save", "3600 1"]);
     let goes_on = "CONFIG SET stop-writes-on-bgsave-error no";
     command_each(&single.servers, goes_on);
     single
-        .run(&patient)
-        .exits(0)
+        .succeeds(&patient)
         .prints(&format!("{lost}within max_ttl\n"));
 
     let appending = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -221,20 +205,19 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         servers: (0..3).map(start).collect(),
     };
     durable
-        .run(&format!("{patient} --durable"))
-        .exits(0)
+        .succeeds(&format!("{patient} --durable"))
         .prints(" keep their keys, as declared\n")
         .prints("\n  votes count, because it is declared durable; the deployment began with it ");
     let evicting = &durable.servers[1..2];
     command_each(evicting, "CONFIG SET maxmemory 100mb");
     command_each(evicting, "CONFIG SET maxmemory-policy volatile-lru");
-    durable.run("doctor").exits(1).prints(&format!(
+    durable.ends(1, "doctor").prints(&format!(
         "at most 1 of 3 nodes loses its keys within max_ttl, and {} (volatile-lru) evicts no lock\n",
         evicting[0].address()
     ));
     let mut absent = known(3);
     absent.servers[0].kill();
-    absent.run("doctor").exits(1).prints(&format!(
+    absent.ends(1, "doctor").prints(&format!(
         "within max_ttl, and {} remembers losses, which is not known\n",
         absent.servers[0].address()
     ));

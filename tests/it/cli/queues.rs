@@ -97,10 +97,7 @@ fn who_waits_is_shown_behind_the_holder_of_each_kind_of_lock() {
         .prints_times(&first, 3)
         .hides("writer_waits");
     // Entries of queues are no fault of a key, also where they stay.
-    deployment
-        .run("scan --max-ttl 1m")
-        .exits(0)
-        .writes_nothing();
+    deployment.succeeds("scan --max-ttl 1m").writes_nothing();
 }
 
 #[test]
@@ -183,8 +180,8 @@ fn nothing_in_a_queue_is_trusted() {
             &deployment.servers,
             &[command, "quorumlock-queue:k", "word"],
         );
-        deployment.run("show k").exits(0).hides("wait");
-        deployment.run("scan").exits(0).writes_nothing();
+        deployment.succeeds("show k").hides("wait");
+        deployment.succeeds("scan").writes_nothing();
     }
 }
 
@@ -198,8 +195,7 @@ fn breaking_a_lock_removes_those_in_its_queue_that_are_gone() {
         .run("break quorumlock-queue:k --yes --force")
         .prints("is not held");
     deployment
-        .run("break k --yes --json")
-        .exits(0)
+        .succeeds("break k --yes --json")
         .prints("\"waiting\":1");
     for server in &deployment.servers {
         assert_eq!(
@@ -228,8 +224,7 @@ fn a_user_without_the_right_to_queues_sees_the_lock() {
         command_each(&deployment.servers, &user);
         for words in ["ls", "show k"] {
             deployment
-                .run(&format!("{words} --nodes {url}"))
-                .exits(0)
+                .succeeds(&format!("{words} --nodes {url}"))
                 .prints("111111…")
                 .hides("first");
         }

@@ -18,7 +18,7 @@ fn readers_and_writers_are_listed_and_broken() {
             is_whole && line.contains(kind) && holder.ends_with('…') && holder.chars().count() == 7
         };
         assert_soon!(is_listed(), "{kind}: {}", deployment.run("ls").all());
-        deployment.run("scan").exits(0).writes_nothing();
+        deployment.succeeds("scan").writes_nothing();
     };
     let readers: Vec<_> = clients
         .iter()
@@ -30,22 +30,18 @@ fn readers_and_writers_are_listed_and_broken() {
         .begins("read-write lock \"a\": held, 2 readers, by ")
         .prints_times(": 2 readers, the last one ", 3);
     deployment
-        .run("break a --yes")
-        .exits(0)
+        .succeeds("break a --yes")
         .prints("the holder may believe");
     assert_eq!(deployment.keys(), 0);
     let writer = of(&clients[0]).write.lock().unwrap();
     listed(" writer ");
-    deployment.run("break a").exits(64);
-    deployment.run("break a --yes").exits(0);
+    deployment.ends(64, "break a");
+    deployment.succeeds("break a --yes");
     assert_eq!(deployment.keys(), 0);
     drop((readers, writer));
     let key = "quorumlock-rw:a";
     set(&deployment, &[0, 1], key, OURS, "50000");
-    deployment
-        .run("scan")
-        .exits(1)
-        .prints_times(": foreign: ", 2);
+    deployment.ends(1, "scan").prints_times(": foreign: ", 2);
     set(&deployment, &[0, 1], key, &format!("r 1:{OURS}"), "50000");
     let free = "\"read_write\":true,\"state\":\"free\",\"token\":null";
     deployment.run("ls --json").prints(free);
@@ -73,24 +69,22 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     let writer = mutex.write.lock().unwrap();
     let fence = u64::from(writer.fence());
     shows("held", ", writer, by ", fence);
-    deployment.run("scan").exits(0);
+    deployment.succeeds("scan");
     let reader = writer.downgrade().unwrap();
     shows("held", ", 1 reader, by ", fence);
     let kept = value().split_inclusive(' ').take(3).collect::<String>();
     deployment
-        .run("break a --yes")
-        .exits(0)
+        .succeeds("break a --yes")
         .prints_times(": deleted", 3);
     assert_eq!(format!("{} ", value()), kept);
     drop(reader);
     shows("free", "", fence);
     deployment
-        .run("scan")
-        .exits(1)
+        .ends(1, "scan")
         .prints_times(": fence-at-rest: ", 3);
     let writer = mutex.write.lock().unwrap();
     assert!(u64::from(writer.fence()) > fence);
-    deployment.run("break a --yes").exits(0);
+    deployment.succeeds("break a --yes");
     assert!(
         value().starts_with(&format!("f {} ", writer.fence())) && !value().contains('w'),
         "{}",

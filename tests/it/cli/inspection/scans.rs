@@ -8,7 +8,7 @@ use crate::read_write::as_embedded;
 #[test]
 fn scan_finds_each_kind_of_key_that_should_not_be() {
     let deployment = Deployment::of(3);
-    deployment.run("scan").exits(0).writes_nothing();
+    deployment.succeeds("scan").writes_nothing();
     let faults: [(&[&str], &str); 5] = [
         (&["SET", "x", OURS], "no-expiry"),
         (&["SET", "x", OURS, "PX", "90000"], "too-long"),
@@ -22,12 +22,12 @@ fn scan_finds_each_kind_of_key_that_should_not_be() {
     for (words, kind) in faults {
         command_each(&deployment.servers[1..2], "FLUSHALL");
         command_each(&deployment.servers[1..2], words);
-        let found = deployment.run("scan").exits(1).out;
+        let found = deployment.ends(1, "scan").out;
         assert_eq!(found.split(": ").nth(1), Some(kind), "{words:?}");
     }
-    deployment.run("scan --ignore fence-at-rest").exits(0);
+    deployment.succeeds("scan --ignore fence-at-rest");
     // Keys without the prefix belong to others.
-    deployment.run("scan --prefix jobs/").exits(0);
+    deployment.succeeds("scan --prefix jobs/");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_prefix_is_behind_the_marker_and_not_shown() {
     deployment
         .run("scan --prefix jobs/ --ignore too-long --json")
         .prints("\"name\":\"a\",\"key\":\"quorumlock-fence:jobs/a\",\"kind\":\"fence-at-rest\"");
-    deployment.run("break a --prefix jobs/ --yes").exits(0);
+    deployment.succeeds("break a --prefix jobs/ --yes");
     let left = |key: &str| deployment.servers[0].command(&["EXISTS", key]).unwrap();
     let gone = [keys[0], keys[2]].map(left);
     assert_eq!(
