@@ -7,7 +7,8 @@ use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
 use quorumlock::{
-    Builder, Cause, Error, ErrorKind, Mutex, MutexGuard, Phase, Redlock, ReleaseOutcome, Result,
+    Builder, Cause, Error, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Phase, Redlock,
+    ReleaseOutcome, Result,
 };
 use std::fmt::{Debug, Display};
 use std::net::TcpStream;
@@ -176,10 +177,22 @@ pub(crate) fn can_take<K: Kind>(mutex: &Mutex<K>) -> bool {
     mutex.try_lock().is_ok_and(|guard| guard.is_some())
 }
 
+/// Whether one attempt loses because another client has the lock.
+#[track_caller]
+pub(crate) fn is_held<K: Kind>(mutex: &Mutex<K>) -> bool {
+    mutex.try_lock().expect("enough nodes answer").is_none()
+}
+
 /// One attempt that must fail, not merely lose.
 #[track_caller]
 pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {
     mutex.try_lock().expect_err("too few nodes answer")
+}
+
+/// Extends a lock that is held.
+#[track_caller]
+pub(crate) fn extend<K: Kind>(guard: &MutexGuard<K>, ttl: Duration) {
+    assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
 }
 
 /// Releases a lock that is held.
@@ -206,6 +219,14 @@ pub(crate) fn resume<'s>(servers: impl IntoIterator<Item = &'s Server>) {
 #[track_caller]
 pub(crate) fn ask(server: &Server, words: &[&str]) {
     server.command(words).unwrap();
+}
+
+/// Sends one command to each of these servers, whatever they reply.
+#[track_caller]
+pub(crate) fn ask_each<'s>(servers: impl IntoIterator<Item = &'s Server>, words: &[&str]) {
+    for server in servers {
+        ask(server, words);
+    }
 }
 
 /// Lets the server close the connections of all clients, but for those that are subscribed.
@@ -297,9 +318,19 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
+/// How often all of these servers together have run a command.
+pub(crate) fn all_calls(servers: &[Server], command: &str) -> u64 {
+    servers.iter().map(|server| calls(server, command)).sum()
+}
+
 /// How often a server has run a script.
 pub(crate) fn scripts_run(server: &Server) -> u64 {
     calls(server, "eval") + calls(server, "evalsha")
+}
+
+/// How often a server was asked for a lock, plain or fenced, or for its release.
+pub(crate) fn asked(server: &Server) -> u64 {
+    calls(server, "set") + scripts_run(server)
 }
 
 /// Waits until the key is on none of the servers, and sees that it stays so.

@@ -39,12 +39,12 @@ fn kinds(client: &Redlock) -> Vec<Mutex<Any>> {
 /// Takes, extends and releases a lock of each kind, and lets another client wait for it meanwhile.
 fn lives(mine: &Redlock, theirs: &Redlock) {
     for (mutex, other) in kinds(mine).into_iter().zip(kinds(theirs)) {
-        let guard = mutex.lock_timeout(SOON).unwrap().expect("it is free");
-        assert!(other.try_lock().unwrap().is_none(), "{other:?}");
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        let guard = wait_for(&mutex);
+        assert!(is_held(&other), "{other:?}");
+        extend(&guard, LONG_TTL);
         let waited = thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                let next = other.lock_timeout(SOON).unwrap().expect("it was released");
+                let next = wait_for(&other);
                 let at = Instant::now();
                 unlock(next);
                 at
@@ -60,20 +60,15 @@ fn lives(mine: &Redlock, theirs: &Redlock) {
     }
     let owned = take(&long_lock(mine, "reentrant").reentrant());
     drop(take(&long_lock(mine, "reentrant").reentrant()));
-    assert!(theirs.mutex("reentrant").try_lock().unwrap().is_none());
+    assert!(is_held(&theirs.mutex("reentrant")));
     drop(owned);
     // Each permit has a key of its own, whose slot is another one.
     let permits = [mine, theirs].map(|client| client.semaphore("permits", 8).ttl(LONG_TTL));
-    let acquired = [0, 0, 0, 0, 0, 0, 0, 1].map(|of: usize| {
-        permits[of]
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("one is free")
-    });
-    assert!(permits[1].try_lock().unwrap().is_none());
+    let acquired = [0, 0, 0, 0, 0, 0, 0, 1].map(|of: usize| wait_for(&permits[of]));
+    assert!(is_held(&permits[1]));
     drop(acquired);
     let readers = [mine, theirs].map(|client| take(&client.read_mutex("rw").ttl(LONG_TTL)));
-    assert!(mine.write_mutex("rw").try_lock().unwrap().is_none());
+    assert!(is_held(&mine.write_mutex("rw")));
     drop(readers);
     let free = || mine.write_mutex("rw").try_lock().unwrap().is_some();
     assert_soon!(free());
@@ -237,7 +232,7 @@ fn a_held_lock_is_extended_and_released_at_the_new_master() {
     let guards = ["extended", "released"].map(|name| take(&long_lock(&client, name)));
     shard.fail_over();
     let [extended, released] = guards;
-    let extend = || assert_eq!(extended.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    let extend = || extend(&extended, LONG_TTL);
     unlock(released);
     // Without that, a second redirection within a second would have to wait.
     extend();

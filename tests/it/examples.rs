@@ -67,9 +67,7 @@ fn stopped(program: Running) -> Ending {
 
 /// Lets another client have the lock, whether it is held or not.
 fn steal(servers: &[Server], key: &str, millis: &str) {
-    for server in servers {
-        ask(server, &["SET", key, "another", "PX", millis]);
-    }
+    ask_each(servers, &["SET", key, "another", "PX", millis]);
 }
 
 #[test]
@@ -196,9 +194,7 @@ fn a_token_is_replaced_while_invoices_are_written() {
     fs::write(&file, "new\n").unwrap();
     program.heard("invoice 15\n"); // three seconds: each connection has logged in anew
     both(&["new"]);
-    for server in &servers {
-        ask(server, &["CLIENT", "KILL", "TYPE", "normal"]);
-    }
+    ask_each(&servers, &["CLIENT", "KILL", "TYPE", "normal"]);
     program.heard("invoice 25\n");
     // A token that no server accepts changes nothing but what is printed.
     fs::write(&file, "wrong\n").unwrap();

@@ -73,15 +73,10 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
         "{error}"
     );
     assert!(guard.ensure(Duration::MAX).is_err());
-    assert_eq!(
-        guard.extend(Duration::from_secs(20)).unwrap(),
-        ExtendOutcome::Extended
-    );
+    extend(&guard, Duration::from_secs(20));
     guard.ensure(Duration::from_secs(11)).unwrap();
     // Decided by the answer to an extension, when there is time left.
-    servers
-        .iter()
-        .for_each(|server| drop(server.command(&["DEL", "k"]).unwrap()));
+    ask_each(&servers, &["DEL", "k"]);
     assert_eq!(
         guard.extend(Duration::from_secs(20)).unwrap(),
         ExtendOutcome::Lost

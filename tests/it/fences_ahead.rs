@@ -22,11 +22,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     let mut last = FencingToken::try_from(0_u64).unwrap();
     for round in 0..20 {
         // The release of the other client may still be on its way to a node.
-        let guard = long_lock(&clients[round % 2], "k")
-            .fenced()
-            .lock_timeout(SOON)
-            .unwrap()
-            .expect("it is free");
+        let guard = wait_for(&long_lock(&clients[round % 2], "k").fenced());
         let token = guard.fence();
         assert!(token > last && token.get() < micros() + HOUR, "{token}");
         last = token;
@@ -49,11 +45,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     unlock(take(&long_lock(&clients[0], "other").fenced()));
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
-    let guard = long_lock(&few, "k")
-        .fenced()
-        .lock_timeout(SOON)
-        .unwrap()
-        .expect("it is free");
+    let guard = wait_for(&long_lock(&few, "k").fenced());
     assert!(guard.fence() > last);
 }
 

@@ -119,8 +119,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             assert_eq!(value(&servers[0], KEY), token);
             assert!(!cancel.is_cancelled());
             let guard = plain.take().unwrap();
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-            assert!(client.mutex(KEY).try_lock().unwrap().is_none());
+            extend(&guard, LONG_TTL);
+            assert!(is_held(&client.mutex(KEY)));
             unlock(guard);
             unlock(watched);
             assert_eq!(
@@ -146,22 +146,11 @@ fn what_a_child_drops_is_still_the_parents() {
             let (servers, client) = deployment(3);
             let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new());
             let guards = (take(&mutex), take(&long_lock(&client, "plain")));
-            let extensions = || {
-                servers
-                    .iter()
-                    .map(|server| calls(server, "pexpire"))
-                    .sum::<u64>()
-            };
+            let extensions = || all_calls(&servers, "pexpire");
             assert_soon!(extensions() >= 6, "the watchdog runs");
             let tokens = || [KEY, "plain"].map(|key| value(&servers[0], key));
             let before = tokens();
-            let deletions = |command| {
-                servers
-                    .iter()
-                    .map(|server| calls(server, command))
-                    .sum::<u64>()
-            };
-            let deleted = deletions("del");
+            let deleted = all_calls(&servers, "del");
             let mut all = Some((guards, mutex, client));
             let child = Child::fork(end, |parent| {
                 // With the last of them ends what they share.
@@ -179,8 +168,8 @@ fn what_a_child_drops_is_still_the_parents() {
             thread::sleep(limit.saturating_duration_since(Instant::now()));
             assert!(!guards.0.remaining().is_zero());
             assert!(guards.0.lost().unwrap().try_recv().is_err());
-            assert_eq!(deletions("del"), deleted);
-            assert!(mutex.try_lock().unwrap().is_none());
+            assert_eq!(all_calls(&servers, "del"), deleted);
+            assert!(is_held(&mutex));
             unlock(guards.0);
             unlock(guards.1);
             drop((mutex, client));
@@ -251,7 +240,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                             .lock()
                             .unwrap();
                         // A wrong reply would change the result of one of them.
-                        assert!(client.mutex(&own).try_lock().unwrap().is_none());
+                        assert!(is_held(&client.mutex(&own)));
                         unlock(guard);
                         let guard = long_lock(client, "shared").lock_with(&wait).unwrap();
                         unlock(guard.unwrap());
@@ -307,10 +296,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
         let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
         let child = Child::fork(End::Exit, |parent| {
             let own = client_of(&urls);
-            assert!(
-                own.mutex(KEY).try_lock().unwrap().is_none(),
-                "the parent has it"
-            );
+            assert!(is_held(&own.mutex(KEY)), "the parent has it");
             let mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
             let grandchild = Child::fork(End::Vanish, |parent| {
                 is_refused_everywhere(&client, &mut guard);
@@ -437,14 +423,7 @@ fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
         let theirs = client(&servers);
         let held = take(&long_lock(&theirs, KEY));
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                long_lock(&mine, KEY)
-                    .lock_timeout(SOON)
-                    .unwrap()
-                    .unwrap()
-                    .unlock()
-                    .unwrap()
-            });
+            let waiting = scope.spawn(|| wait_for(&long_lock(&mine, KEY)).unlock().unwrap());
             assert_soon!(servers.iter().all(|server| subscribers(server) == 1));
             let before = traffic(&servers);
             let child = Child::fork(End::Exit, |parent: &mut Parent| {

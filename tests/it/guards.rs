@@ -13,7 +13,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
         let start = Instant::now();
         let expired = take(&mine.mutex("k").ttl(SHORT));
         assert!(expired.remaining() <= SHORT);
-        let guard = long_lock(next, "k").lock_timeout(SOON).unwrap().unwrap();
+        let guard = wait_for(&long_lock(next, "k"));
         // The servers' clocks count whole milliseconds, and may round down.
         let waited = start.elapsed();
         assert!(
@@ -53,8 +53,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
 fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
     let (servers, client) = deployment(3);
     let guard = take(&long_lock(&client, "k"));
-    let there = || servers.iter().all(|server| value(server, "k").is_some());
-    assert_soon!(there());
+    everywhere(&servers, "k");
     pause(&servers[..2]);
     let error = guard.unlock().unwrap_err();
     assert_eq!(

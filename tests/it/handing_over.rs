@@ -26,10 +26,6 @@ pub(crate) fn copied(lease: Lease) -> Lease {
     lease.into_text().expose().parse().unwrap()
 }
 
-fn extensions(servers: &[Server]) -> u64 {
-    servers.iter().map(|server| calls(server, "pexpire")).sum()
-}
-
 #[test]
 fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
     let (servers, mine) = deployment(3);
@@ -48,7 +44,7 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
         .unwrap_or_else(|error| error.duration());
     assert!(apart < Duration::from_secs(1), "{apart:?}");
     for client in [&mine, &theirs] {
-        assert!(long_lock(client, KEY).try_lock().unwrap().is_none());
+        assert!(is_held(&long_lock(client, KEY)));
     }
     assert_eq!(
         tokens,
@@ -58,13 +54,7 @@ fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
             .collect::<Vec<_>>(),
         "something was sent"
     );
-    assert_eq!(
-        servers
-            .iter()
-            .map(|server| calls(server, "del"))
-            .sum::<u64>(),
-        0
-    );
+    assert_eq!(all_calls(&servers, "del"), 0);
     drop(lease);
     thread::sleep(SLACK);
     assert!(is_everywhere(&servers), "dropping a lease releases nothing");
@@ -82,8 +72,8 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
                 let guard = client.attach(lease).unwrap();
                 assert_eq!(guard.name(), KEY);
                 assert!(guard.remaining() <= before && guard.remaining() + SOON > before);
-                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
-                assert!(long_lock(&client, KEY).try_lock().unwrap().is_none());
+                extend(&guard, LONG_TTL);
+                assert!(is_held(&long_lock(&client, KEY)));
                 guard.detach().unwrap()
             })
             .join()
@@ -132,7 +122,7 @@ fn a_lock_goes_on_in_another_process() {
         let guard = client
             .attach(text.trim().parse::<Lease>().unwrap())
             .unwrap();
-        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+        extend(&guard, LONG_TTL * 2);
         unlock(guard);
         return;
     }
@@ -171,11 +161,7 @@ fn a_lock_goes_on_in_another_process() {
         "{said}"
     );
     assert!(
-        servers
-            .iter()
-            .map(|server| calls(server, "pexpire"))
-            .sum::<u64>()
-            >= 2,
+        all_calls(&servers, "pexpire") >= 2,
         "it was not extended there"
     );
     gone_for_good(&servers, KEY);
@@ -187,14 +173,14 @@ fn a_lock_goes_on_in_another_process() {
 fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
     let (servers, client) = deployment(3);
     let lease = take_everywhere(&client, &servers).detach().unwrap();
-    let before = extensions(&servers);
+    let before = all_calls(&servers, "pexpire");
     let guard = client
         .mutex(KEY)
         .ttl(TTL)
         .watchdog(Watchdog::new().period(SHORTEST_PERIOD))
         .attach(lease)
         .unwrap();
-    assert_soon!(extensions(&servers) >= before + 3);
+    assert_soon!(all_calls(&servers, "pexpire") >= before + 3);
     assert!(
         servers
             .iter()
@@ -224,7 +210,7 @@ fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
 
 #[track_caller]
 pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
-    mutex.lock_timeout(SOON).unwrap().unwrap()
+    wait_for(mutex)
 }
 
 #[test]

@@ -69,9 +69,7 @@ fn a_node_that_comes_back_empty_does_not_help_a_fresh_program_to_a_lock_that_is_
 fn flushed_nodes_do_not_help_a_fresh_program_to_a_lock_that_is_held() {
     let servers = known(3);
     let held = hold(&servers);
-    for server in &servers[..2] {
-        server.command(&["FLUSHALL"]).unwrap();
-    }
+    ask_each(&servers[..2], &["FLUSHALL"]);
     no_two_hold(&held, &servers);
 }
 
@@ -98,9 +96,7 @@ fn a_flush_of_all_nodes_costs_no_wait() {
     let earlier = note(&servers[0]);
     drop(take(&met.mutex("held")));
     thread::sleep(NO_LONGER_NEW);
-    for server in &servers {
-        server.command(&["FLUSHALL"]).unwrap();
-    }
+    ask_each(&servers, &["FLUSHALL"]);
     drop(take(&met.mutex("held")));
     drop(hold(&servers));
     assert!(note(&servers[0])[1] == "f" && note(&servers[0]) != earlier);

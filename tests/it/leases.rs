@@ -48,12 +48,7 @@ fn a_lease_of_something_else_is_refused() {
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
         shows(&error, words);
     };
-    let sent = || {
-        servers
-            .iter()
-            .map(|server| calls(server, "eval") + calls(server, "evalsha"))
-            .sum::<u64>()
-    };
+    let sent = || servers.iter().map(scripts_run).sum::<u64>();
     // The nodes are noted before anything is counted.
     mine.connect(SOON).unwrap();
     let before = sent();

@@ -24,7 +24,7 @@ fn a_lock_excludes_until_it_is_released() {
             "{token}"
         );
     }
-    assert!(theirs.mutex("orders/42").try_lock().unwrap().is_none());
+    assert!(is_held(&theirs.mutex("orders/42")));
     unlock(guard);
     let guard = theirs.mutex("orders/42").try_lock().unwrap().unwrap();
     drop(guard);

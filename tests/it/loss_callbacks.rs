@@ -56,11 +56,7 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
 #[test]
 fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
     let (servers, client) = deployment(3);
-    let forget = |key| {
-        servers
-            .iter()
-            .for_each(|server| drop(server.command(&["DEL", key]).unwrap()))
-    };
+    let forget = |key| ask_each(&servers, &["DEL", key]);
     let guard = take(&long_lock(&client, KEY));
     let by_hand = calls(&guard);
     forget(KEY);
@@ -94,9 +90,7 @@ fn a_guard_that_is_released_first_is_not_called() {
             Err(TryRecvError::Disconnected),
             "dropped, not called"
         );
-        servers
-            .iter()
-            .for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
+        ask_each(&servers, &["DEL", KEY]);
     }
 }
 

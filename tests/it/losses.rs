@@ -71,12 +71,7 @@ fn reported_in_time(
             let watchdog = Watchdog::new().notify_before(MARGIN);
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
-        let free = |number| {
-            mutex(number)
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("the lock is free")
-        };
+        let free = |number| wait_for(&mutex(number));
         let guards: Vec<MutexGuard> = (0..LOCKS).map(free).collect();
         thread::sleep(Duration::from_millis(round * 31 % 300));
         strike(servers);

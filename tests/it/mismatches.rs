@@ -182,9 +182,10 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
     assert_eq!(shown(&counters, "rights"), 3);
 
     // A user that may not look at the key, or not store a note, has no right to it, either.
-    for server in &servers {
-        ask(server, &["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"]);
-    }
+    ask_each(
+        &servers,
+        &["ACL", "SETUSER", "app", "~quorumlock-node:jobs/"],
+    );
     for right in ["time", "eval"] {
         let change = |sign| {
             let rule = format!("{sign}{right}");

@@ -72,14 +72,12 @@ fn permanent_faults_on_a_majority_end_every_wait() {
     );
 
     if has_users() {
-        for server in &servers {
-            ask(
-                server,
-                &[
-                    "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
-                ],
-            );
-        }
+        ask_each(
+            &servers,
+            &[
+                "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
+            ],
+        );
         let denied = servers
             .iter()
             .map(|server| format!("redis://reader:pw@{}", server.address()));
@@ -93,12 +91,10 @@ fn permanent_faults_on_a_majority_end_every_wait() {
         );
     }
 
-    for server in &servers {
-        ask(
-            server,
-            &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
-        );
-    }
+    ask_each(
+        &servers,
+        &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
+    );
     ended(
         &impatient()
             .nodes(servers.iter().map(Server::url))
@@ -164,7 +160,7 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let _ = mutex.lock().unwrap().unlock().unwrap();
 
     servers[2].command(&["SET", "jobs:k", "data"]).unwrap();
-    assert!(mutex.try_lock().unwrap().is_none(), "it is held");
+    assert!(is_held(&mutex), "it is held");
     let begun = Instant::now();
     let errors =
         [mutex.lock_timeout(LONG).map(drop), mutex.lock().map(drop)].map(Result::unwrap_err);
@@ -212,12 +208,10 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
         builder.prefix("jobs:").observer(journal.by(without_expiry))
     });
     let permits = client.semaphore("k", 2).ttl(LONG);
-    for server in &servers[..2] {
-        server.command(&["SET", "jobs:k#1", "data"]).unwrap();
-    }
+    ask_each(&servers[..2], &["SET", "jobs:k#1", "data"]);
     let held = permits.lock().unwrap();
     assert_eq!(held.slot(), 0);
-    assert!(permits.try_lock().unwrap().is_none());
+    assert!(is_held(&permits));
     let reported = || journal.all();
     assert_eq!(
         reported(),
@@ -250,15 +244,11 @@ fn a_key_that_gets_its_expiry_late_is_waited_for() {
     let client = client_with(&servers, |builder| {
         builder.node_timeout(Duration::from_secs(3))
     });
-    for server in &servers {
-        server.command(&["SET", "k", "another program"]).unwrap();
-    }
+    ask_each(&servers, &["SET", "k", "another program"]);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| client.mutex("k").lock_timeout(LONG));
         thread::sleep(Duration::from_millis(300));
-        for server in &servers {
-            server.command(&["PEXPIRE", "k", "200"]).unwrap();
-        }
+        ask_each(&servers, &["PEXPIRE", "k", "200"]);
         assert!(waiting.join().unwrap().unwrap().is_some());
     });
 }

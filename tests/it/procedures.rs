@@ -177,9 +177,7 @@ fn a_longer_max_ttl_is_known_to_a_node_that_was_cut_off() {
 fn a_program_that_was_forgotten_holds_nothing_after_a_move() {
     let [stop, wait, start] = procedure("Move to other servers");
     let site = Site::of(6, &[("60s", "4s"), ("sleep 60", "sleep 4")]);
-    for server in &site.servers[3..] {
-        server.command(&["SET", "jobs/held", "earlier"]).unwrap();
-    }
+    ask_each(&site.servers[3..], &["SET", "jobs/held", "earlier"]);
     site.begin();
     let mut programs = site.programs();
     let held = site.hold(THREE, &[0, 1], "held", LONG);

@@ -237,9 +237,7 @@ fn members_of_any_form_with_any_score_are_removed() {
         assert_in_time(took, PLACE_LEASE * 2, kind.name);
         if kind.name == "permit" {
             // Entries for more permits than there are count as told when fewer were free.
-            servers
-                .iter()
-                .for_each(|server| _ = server.command(&["DEL", &kind.queue()]).unwrap());
+            ask_each(&servers, &["DEL", &kind.queue()]);
         }
         nothing_stays(&servers, kind);
     }

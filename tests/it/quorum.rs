@@ -42,9 +42,7 @@ fn the_free_majority_decides_and_nothing_is_left_behind() {
                 value(&servers[index], KEY).as_deref() == taken(index).then_some(OTHER)
             };
             assert_soon!((0..count).all(untouched), "{case}");
-            for server in servers {
-                server.command(&["DEL", KEY]).unwrap();
-            }
+            ask_each(servers, &["DEL", KEY]);
         }
     }
 }

@@ -46,7 +46,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     let other = Owner::new();
     let mine = take(&mutex);
     // The plain lock of the same thread, an owner of the same thread, another client.
-    assert!(client.mutex("k").try_lock().unwrap().is_none());
+    assert!(is_held(&client.mutex("k")));
     assert!(
         mutex
             .lock_as(&request, &Wait::timeout(Duration::ZERO))
@@ -57,11 +57,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     // The system reuses the identity of a thread that has ended for the next.
     for _ in 0..20 {
         let mutex = mutex.clone();
-        assert!(
-            thread::spawn(move || mutex.try_lock().unwrap().is_none())
-                .join()
-                .unwrap()
-        );
+        assert!(thread::spawn(move || is_held(&mutex)).join().unwrap());
     }
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
@@ -70,7 +66,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
         .unwrap()
         .unwrap();
     assert!(
-        mutex.try_lock().unwrap().is_none()
+        is_held(&mutex)
             && mutex
                 .lock_as(&other, &Wait::timeout(Duration::ZERO))
                 .unwrap()
@@ -112,7 +108,7 @@ fn two_clients_and_two_resources_are_different_locks() {
     let one = client(&servers);
     let two = client(&servers);
     let guard = take(&reentrant(&one, LONG_TTL));
-    assert!(reentrant(&two, LONG_TTL).try_lock().unwrap().is_none());
+    assert!(is_held(&reentrant(&two, LONG_TTL)));
     let others: Vec<_> = (0..100)
         .map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap())
         .collect();

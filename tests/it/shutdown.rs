@@ -75,7 +75,7 @@ fn guards_are_held_and_extended_until_they_are_dropped() {
     let watched = watched.lock().unwrap();
     let other = take(&long_lock(&client, "k"));
     begin(&client.clone(), &["k", "watched"]);
-    assert_eq!(other.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    extend(&other, LONG_TTL);
     thread::sleep(ttl * 2);
     watched.ensure(Duration::ZERO).unwrap();
     unlock(watched);
@@ -187,7 +187,7 @@ fn what_is_detached_is_not_waited_for() {
 fn a_guard_is_waited_for_though_its_lease_has_ended() {
     let (_servers, client) = deployment(3);
     let late = take(&client.mutex("k").ttl(MOMENT));
-    let next = long_lock(&client, "k").lock_timeout(SOON).unwrap().unwrap();
+    let next = wait_for(&long_lock(&client, "k"));
     unlock(next);
     begin(&client, &["k"]);
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);

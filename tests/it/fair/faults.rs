@@ -163,12 +163,7 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
             for client in &clients {
                 scope.spawn(|| {
                     for _ in 0..5 {
-                        drop(
-                            fair(client)
-                                .lock_timeout(SOON)
-                                .unwrap()
-                                .expect("two nodes are well"),
-                        );
+                        drop(wait_for(&fair(client)));
                     }
                 });
             }

@@ -22,9 +22,7 @@ fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
         (&["leave", member], true),
     ] {
         let servers = Server::several(3).unwrap();
-        for server in &servers {
-            ask(server, &["SET", KEY, &format!("5 9999999999999 {TOKEN}")]);
-        }
+        ask_each(&servers, &["SET", KEY, &format!("5 9999999999999 {TOKEN}")]);
         let took = time_to_notice(fair, &servers, || {
             let free_since = Instant::now();
             for server in &servers {

@@ -25,7 +25,7 @@ const KINDS: [Numbered; 2] = [
         mutex: |client| long(client).fenced().write.erase(),
         key: "quorumlock-rw:k",
         free: |number| format!("f {number} {}", micros() / 1000 + 600_000),
-        between: |client| drop(long(client).read.lock_timeout(SOON).unwrap().unwrap()),
+        between: |client| drop(wait_for(&long(client).read)),
     },
 ];
 
@@ -106,7 +106,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_number() {
         servers[0].restart().unwrap();
         assert_eq!(value(&servers[0], kind.key), None);
         let is_repaired = || {
-            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+            extend(&guard, LONG_TTL);
             value(&servers[0], kind.key).is_some()
         };
         assert_soon!(is_repaired());

@@ -30,9 +30,9 @@ fn a_client_without_a_label_takes_extends_and_releases_what_has_one() {
         );
         let own = value(&server, KEY).unwrap();
         ok(&server, &["SET", KEY, &format!("{own} host7")]);
-        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        extend(&guard, LONG_TTL);
         assert!(holder(&server).ends_with(" host7"), "kept");
-        assert!(mutex.try_lock().unwrap().is_none());
+        assert!(is_held(&mutex));
         unlock(guard);
         assert_eq!(holder(&server), " host7");
         unlock(take(&mutex));

@@ -135,11 +135,7 @@ fn waits_end_where_the_memory_of_all_nodes_is_full() {
             [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
         let held = kind.hold(&theirs);
         let set_memory = |limit| {
-            servers.iter().for_each(|server| {
-                _ = server
-                    .command(&["CONFIG", "SET", "maxmemory", limit])
-                    .unwrap()
-            });
+            ask_each(&servers, &["CONFIG", "SET", "maxmemory", limit]);
         };
         set_memory("1");
         let begun = Instant::now();
@@ -182,9 +178,7 @@ fn an_entry_that_nodes_refused_to_remove_holds_up_no_other_call() {
         };
         let set_replicas = |count| {
             let words = ["CONFIG", "SET", "min-replicas-to-write", count];
-            servers
-                .iter()
-                .for_each(|server| drop(server.command(&words).unwrap()));
+            ask_each(&servers, &words);
         };
         let held = kind.hold(&theirs);
         let other = take(&long_lock(&theirs, "other"));

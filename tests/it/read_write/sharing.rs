@@ -182,7 +182,7 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
     assert!(is_long(&attached));
     drop(attached);
     let writes = wait_for(&short.write);
-    assert_eq!(writes.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    extend(&writes, LONG_TTL);
     let downgraded = writes.downgrade().unwrap();
     assert!(is_long(&downgraded));
     // Nor by one that is extended automatically.
@@ -257,9 +257,7 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
         "it has gone"
     );
     assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
-    servers
-        .iter()
-        .for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());
+    ask_each(&servers, &["DEL", KEY]);
     assert_eq!(other.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Lost);
     assert!(
         signals[0].try_recv().is_ok() && signals[2].try_recv().is_ok(),
@@ -291,22 +289,16 @@ fn a_reader_that_waited_for_a_downgrade_has_its_own_time_to_live() {
     );
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            client
-                .write_mutex("k")
-                .ttl(TTL / 4)
-                .watchdog(Watchdog::new())
-                .lock_timeout(SOON)
-                .unwrap()
-                .unwrap()
+            wait_for(
+                &client
+                    .write_mutex("k")
+                    .ttl(TTL / 4)
+                    .watchdog(Watchdog::new()),
+            )
         });
         thread::sleep(TTL / 10);
         scope.spawn(|| {
-            let reader = client
-                .read_mutex("k")
-                .ttl(TTL)
-                .lock_timeout(SOON)
-                .unwrap()
-                .unwrap();
+            let reader = wait_for(&client.read_mutex("k").ttl(TTL));
             writes.send(reader.remaining()).unwrap();
         });
         thread::sleep(TTL / 10);

@@ -128,9 +128,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
 #[test]
 fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
     let (servers, client) = deployment(3);
-    servers
-        .iter()
-        .for_each(|server| _ = server.command(&["SET", "b", "for ever"]).unwrap());
+    ask_each(&servers, &["SET", "b", "for ever"]);
     let error = set(&client, &["a", "b"]).lock_timeout(SOON).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     shows(&error, "its key \"b\" has no expiry");

@@ -73,13 +73,6 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
     }
 }
 
-fn asked(server: &Server) -> u64 {
-    ["set", "eval", "evalsha"]
-        .iter()
-        .map(|command| calls(server, command))
-        .sum()
-}
-
 /// It is released on every node, and its call fails. An observer is slow to learn of it.
 #[test]
 fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {

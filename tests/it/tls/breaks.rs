@@ -47,7 +47,7 @@ fn fault(mutex: &Mutex) -> (Phase, Cause) {
 
 #[track_caller]
 fn works_again(mutex: &Mutex, server: &Server) {
-    let taken = mutex.lock_timeout(SOON).unwrap().expect("the node is back");
+    let taken = wait_for(mutex);
     unlock(taken);
     gone_for_good([server], "orders/42");
 }

@@ -40,7 +40,7 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
                         .try_lock()
                         .unwrap()
                         .expect("no other client has this lock");
-                    assert!(mutex.try_lock().unwrap().is_none(), "it is held");
+                    assert!(is_held(&mutex), "it is held");
                     unlock(guard);
                 }
             });

@@ -16,14 +16,6 @@ fn connections(server: &Server) -> u64 {
         .unwrap()
 }
 
-/// How often the first server is asked for a lock, plain or fenced.
-fn asked(server: &Server) -> u64 {
-    ["set", "eval", "evalsha"]
-        .map(|command| calls(server, command))
-        .into_iter()
-        .sum()
-}
-
 /// How many attempts reach the first server while a waiter waits for a lock that stays held.
 fn attempts(
     servers: &[Server],
@@ -74,7 +66,7 @@ fn a_waiter_for_a_fenced_lock_asks_seldom_as_well() {
     let attempts = attempts(&servers, fenced, |held, until| {
         for _ in 0..EXTENSIONS {
             thread::sleep(WHILE / (EXTENSIONS + 1) as u32);
-            assert_eq!(held.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+            extend(held, LONG_TTL);
         }
         thread::sleep(until - Instant::now());
     });
@@ -114,12 +106,7 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
     let theirs = client(&servers);
     let _held = take(&long_lock(&theirs, "k"));
     mine.connect(SOON).unwrap();
-    let count = |command| {
-        servers
-            .iter()
-            .map(|server| calls(server, command))
-            .sum::<u64>()
-    };
+    let count = |command| all_calls(&servers, command);
     let mut found = Vec::new();
     // Without the rule one of three is undone. A machine may hold a node up again and again, and
     // the first attempt is made before the caller waits.
@@ -164,11 +151,7 @@ fn short_waits_in_a_row_use_one_connection_each() {
 #[test]
 fn the_release_of_another_library_is_noticed_before_the_place_lease() {
     let servers = Server::several(3).unwrap();
-    let command = |words: &[&str]| {
-        servers
-            .iter()
-            .for_each(|server| _ = server.command(words).unwrap())
-    };
+    let command = |words: &[&str]| ask_each(&servers, words);
     let mut waited = Vec::new();
     // A machine may hold a waiter up.
     let is_prompt = (0..3).any(|_| {
@@ -181,12 +164,7 @@ fn the_release_of_another_library_is_noticed_before_the_place_lease() {
             &LONG_TTL.as_millis().to_string(),
         ]);
         let released = thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                (
-                    long_lock(&mine, "k").lock_timeout(SOON).unwrap().unwrap(),
-                    Instant::now(),
-                )
-            });
+            let waiting = scope.spawn(|| (wait_for(&long_lock(&mine, "k")), Instant::now()));
             thread::sleep(ARRIVAL);
             let released = Instant::now();
             command(&["DEL", "k"]);
@@ -221,9 +199,7 @@ fn a_waiter_gets_its_share_beside_a_program_that_polls() {
                     theirs.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_millis(2));
                 }
-                for server in taken {
-                    server.command(&["DEL", "k"]).unwrap();
-                }
+                ask_each(taken, &["DEL", "k"]);
                 if is_over.load(Ordering::Relaxed) {
                     return;
                 }
@@ -233,10 +209,7 @@ fn a_waiter_gets_its_share_beside_a_program_that_polls() {
         let until = Instant::now() + WHILE;
         let mut ours = 0;
         while Instant::now() < until {
-            let guard = long_lock(&mine, "k")
-                .lock_timeout(SOON)
-                .unwrap()
-                .expect("it is free most of the time");
+            let guard = wait_for(&long_lock(&mine, "k"));
             ours += 1;
             thread::sleep(Duration::from_millis(2));
             drop(guard.unlock());

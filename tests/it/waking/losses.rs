@@ -148,9 +148,7 @@ fn servers_without(user: &str, rule: &str) -> Option<Vec<Server>> {
     let words = [
         "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", rule,
     ];
-    for server in &servers {
-        server.command(&words).unwrap();
-    }
+    ask_each(&servers, &words);
     Some(servers)
 }
 
@@ -197,9 +195,7 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     let mine = client(&servers);
     for _ in 0..3 {
         let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || {
-            assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released)
-        });
+        let took = time_to_wake(&mine, "k", || unlock(held));
         assert!(took < BOUND, "{took:?}");
     }
     // Whatever the third node replied, it has replied by now.
