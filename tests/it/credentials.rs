@@ -31,20 +31,23 @@ pub(crate) fn set_passwords(server: &Server, passwords: &[&str]) {
 }
 
 pub(crate) fn servers_with_users(count: usize, password: &str) -> Option<Vec<Server>> {
-    if !crate::support::capable::has_users() {
+    if !has_users() {
         return None;
     }
     let servers = Server::several(count).unwrap();
-    servers
-        .iter()
-        .for_each(|server| set_passwords(server, &[password]));
+    set_all_passwords(&servers, &[password]);
     Some(servers)
+}
+
+fn set_all_passwords(servers: &[Server], passwords: &[&str]) {
+    for server in servers {
+        set_passwords(server, passwords);
+    }
 }
 
 /// A lock and its release in time.
 fn pair(mutex: &Mutex) {
-    let released = mutex.lock().unwrap().unlock().unwrap();
-    assert_eq!(released, ReleaseOutcome::Released);
+    unlock(mutex.lock().unwrap());
 }
 
 /// The first words of the subscribed connection of each server.
@@ -62,13 +65,8 @@ fn cut(server: &Server) {
 }
 
 /// A client whose provider returns what is in the cell.
-fn client(
-    servers: &[Server],
-    password: &Arc<Cell<String>>,
-    events: &Arc<Cell<Vec<Event>>>,
-) -> Redlock {
+fn client(servers: &[Server], password: &Arc<Cell<String>>, failures: &Seen<String>) -> Redlock {
     let password = Arc::clone(password);
-    let events = Arc::clone(events);
     Redlock::builder()
         .nodes(servers.iter().map(Server::url))
         .credentials(move |_| {
@@ -77,20 +75,18 @@ fn client(
                 .user("app")
                 .refresh_after(REFRESH))
         })
-        .observer(move |event| events.lock().unwrap().push(event.clone()))
+        .observer(failures.by(failure))
         .build()
         .unwrap()
 }
 
-fn failures(events: &Cell<Vec<Event>>) -> Vec<String> {
-    let events = events.lock().unwrap();
-    let is_failure =
-        |event: &&Event| matches!(event, Event::CredentialsFailed { .. } | Event::Lost { .. });
-    events
-        .iter()
-        .filter(is_failure)
-        .map(ToString::to_string)
-        .collect()
+fn failure(event: &Event) -> Option<String> {
+    let is_failure = matches!(event, Event::CredentialsFailed { .. } | Event::Lost { .. });
+    is_failure.then(|| event.to_string())
+}
+
+fn loss(event: &Event) -> Option<String> {
+    matches!(event, Event::Lost { .. }).then(|| event.to_string())
 }
 
 /// Until each connection of the client has logged in with a password, it may not be taken away.
@@ -117,14 +113,8 @@ pub(crate) fn for_load(servers: &[Server]) -> Builder {
 /// Eight threads take locks under watchdogs, and one lock is held, while `rotate` runs, which gets
 /// the number of locks that were taken. No call fails, and no lock is lost.
 pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
-    let losses = Arc::new(Cell::new(Vec::new()));
-    let seen = Arc::clone(&losses);
-    let observer = move |event: &Event| {
-        if matches!(event, Event::Lost { .. }) {
-            seen.lock().unwrap().push(event.to_string());
-        }
-    };
-    let redlock = builder.observer(observer).build().unwrap();
+    let losses = Seen::nothing();
+    let redlock = builder.observer(losses.by(loss)).build().unwrap();
     let held = redlock
         .mutex("held")
         .watchdog(Watchdog::new())
@@ -153,7 +143,7 @@ pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
     });
     held.ensure(Duration::from_millis(1)).unwrap();
     unlock(held);
-    assert_eq!(*losses.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(losses.all(), [""; 0]);
 }
 
 /// Waits until some more locks were taken.
@@ -169,12 +159,8 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
     };
     let password = Arc::new(Cell::new("p0".to_owned()));
     let calls = Arc::new(AtomicUsize::new(0));
-    let events = Arc::new(Cell::new(Vec::new()));
-    let (now, count, seen) = (
-        Arc::clone(&password),
-        Arc::clone(&calls),
-        Arc::clone(&events),
-    );
+    let failures = Seen::nothing();
+    let (now, count) = (Arc::clone(&password), Arc::clone(&calls));
     let builder = for_load(&servers)
         .credentials(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +169,7 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
                 .user("app")
                 .refresh_after(REFRESH))
         })
-        .observer(move |event| seen.lock().unwrap().push(event.clone()));
+        .observer(failures.by(failure));
     under_load(builder, |pairs| {
         let begin = Instant::now();
         let mut old = "p0".to_owned();
@@ -192,9 +178,7 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
                 break;
             }
             let new = format!("p{generation}");
-            servers
-                .iter()
-                .for_each(|server| set_passwords(server, &[&old, &new]));
+            set_all_passwords(&servers, &[&old, &new]);
             password.lock().unwrap().clone_from(&new);
             wait_for_logins(&servers, &calls);
             for server in &servers {
@@ -206,7 +190,7 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
             old = new;
         }
     });
-    assert_eq!(failures(&events), Vec::<String>::new());
+    assert_eq!(failures.all(), [""; 0]);
     let late = client_at(servers.iter().map(Server::url), |builder| {
         builder.credentials(|_| Ok(Credentials::new("p0").user("app")))
     });
@@ -278,36 +262,25 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
-    let events = Arc::default();
-    let redlock = client(&servers, &password, &events);
+    let failures = Seen::nothing();
+    let redlock = client(&servers, &password, &failures);
     let mutex = redlock.mutex("a");
     pair(&mutex);
     "new".clone_into(&mut password.lock().unwrap());
     let refused = |event: &String| event.contains("credentials not replaced: wrong password");
     assert!(eventually(LONG, || {
         pair(&mutex);
-        failures(&events)
-            .iter()
-            .filter(|event| refused(event))
-            .count()
-            >= servers.len()
+        failures.all().iter().filter(|event| refused(event)).count() >= servers.len()
     }));
-    assert!(
-        failures(&events).iter().all(refused),
-        "{:?}",
-        failures(&events)
-    );
-    servers
-        .iter()
-        .for_each(|server| set_passwords(server, &["old", "new"]));
+    let all = failures.all();
+    assert!(all.iter().all(refused), "{all:?}");
+    set_all_passwords(&servers, &["old", "new"]);
     // It is tried again until the server accepts it, also while no call is made; then the old one
     // is not needed.
     let accepted = || servers.iter().all(|server| accepted_logins(server) >= 2);
     assert!(eventually(LONG, accepted));
-    assert_eq!(failures(&events).len(), servers.len(), "once each");
-    servers
-        .iter()
-        .for_each(|server| set_passwords(server, &["new"]));
+    assert_eq!(failures.all().len(), servers.len(), "once each");
+    set_all_passwords(&servers, &["new"]);
     pair(&mutex);
 }
 
@@ -317,16 +290,14 @@ fn a_waiting_call_is_woken_after_a_rotation() {
         return;
     };
     let password = Arc::new(Cell::new("old".to_owned()));
-    let events = Arc::default();
-    let [mine, theirs] = [(); 2].map(|()| client(&servers, &password, &events));
+    let failures = Seen::nothing();
+    let [mine, theirs] = [(); 2].map(|()| client(&servers, &password, &failures));
     let held = theirs.mutex("a").lock().unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mine.mutex("a").lock().unwrap());
-        crate::support::queues::has_channels(&servers, 1);
+        has_channels(&servers, 1);
         let before = subscribers(&servers);
-        servers
-            .iter()
-            .for_each(|server| set_passwords(server, &["old", "new"]));
+        set_all_passwords(&servers, &["old", "new"]);
         "new".clone_into(&mut password.lock().unwrap());
         // A connection that is subscribed cannot log in anew, so it is made anew.
         assert!(eventually(LONG, || {
@@ -335,11 +306,11 @@ fn a_waiting_call_is_woken_after_a_rotation() {
                 .zip(&before)
                 .all(|(now, before)| now.starts_with("id=") && now != before)
         }));
-        crate::support::queues::has_channels(&servers, 1);
+        has_channels(&servers, 1);
         unlock(held);
         drop(waiting.join().unwrap());
     });
-    assert_eq!(failures(&events), Vec::<String>::new());
+    assert_eq!(failures.all(), [""; 0]);
 }
 
 #[test]
@@ -440,34 +411,24 @@ fn a_password_file_is_read_again() {
         .iter()
         .map(|server| server.url().replace("redis://", "redis://app@"))
         .collect();
-    let events: Arc<Cell<Vec<Event>>> = Arc::default();
-    let seen = Arc::clone(&events);
+    let failures = Seen::nothing();
     let redlock = client_at(&urls, |builder| {
-        builder
-            .password_file(&file)
-            .observer(move |event| seen.lock().unwrap().push(event.clone()))
+        let builder = builder.password_file(&file);
+        builder.observer(failures.by(failure))
     });
     let mutex = redlock.mutex("a");
     pair(&mutex);
     mount("v2", b"\xff\n");
-    let told = |what: &str| {
-        eventually(LONG, || {
+    let is_told = |what: &str| {
+        let is_told = eventually(LONG, || {
             pair(&mutex);
-            failures(&events)
-                .iter()
-                .filter(|event| event.contains(what))
-                .count()
-                >= servers.len()
-        })
+            let told = failures.all().into_iter();
+            told.filter(|event| event.contains(what)).count() >= servers.len()
+        });
+        assert!(is_told, "{:?}", failures.all());
     };
-    assert!(
-        told("the password file is not UTF-8"),
-        "{:?}",
-        failures(&events)
-    );
-    servers
-        .iter()
-        .for_each(|server| set_passwords(server, &["one", "two"]));
+    is_told("the password file is not UTF-8");
+    set_all_passwords(&servers, &["one", "two"]);
     mount("v3", b"two\n");
     let by_v3 = |server: &Server| {
         set_passwords(server, &["two"]);
@@ -477,16 +438,9 @@ fn a_password_file_is_read_again() {
     servers.iter().for_each(by_v3);
     pair(&mutex);
     fs::remove_file(directory.join("data")).unwrap();
-    assert!(
-        told("the password file cannot be read: entity not found"),
-        "{:?}",
-        failures(&events)
-    );
-    assert!(
-        failures(&events)
-            .iter()
-            .all(|event| !event.contains("lost"))
-    );
+    is_told("the password file cannot be read: entity not found");
+    let told = failures.all();
+    assert!(told.iter().all(|event| !event.contains("lost")));
 
     let absent = Redlock::builder().nodes(&urls).password_file(&file).build();
     let message = absent.unwrap_err().to_string();
@@ -495,14 +449,7 @@ fn a_password_file_is_read_again() {
         "{message}"
     );
     let none = Redlock::builder().nodes(&urls).build().unwrap_err();
-    assert!(
-        none.to_string()
-            .starts_with("node 0: a user without a password"),
-        "{none}"
-    );
-    let directory = Redlock::builder()
-        .nodes(&urls)
-        .password_file(directory)
-        .build();
-    assert_eq!(directory.unwrap_err().kind(), ErrorKind::Config);
+    shows(&none, "node 0: a user without a password");
+    let builder = Redlock::builder().nodes(&urls);
+    fails(builder.password_file(directory).build(), ErrorKind::Config);
 }

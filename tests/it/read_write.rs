@@ -31,36 +31,22 @@ pub(crate) fn long(client: &Redlock) -> Sides {
 
 #[track_caller]
 fn read(mutex: &Sides) -> RwReadGuard {
-    mutex
-        .read
-        .try_lock()
-        .expect("enough nodes answer")
-        .expect("no writer has it")
+    take(&mutex.read)
 }
 
 #[track_caller]
 fn write(mutex: &Sides) -> RwWriteGuard {
-    mutex
-        .write
-        .try_lock()
-        .expect("enough nodes answer")
-        .expect("the lock is free")
+    take(&mutex.write)
 }
 
+#[track_caller]
 fn can_read(mutex: &Sides) -> bool {
-    mutex
-        .read
-        .try_lock()
-        .expect("enough nodes answer")
-        .is_some()
+    !is_held(&mutex.read)
 }
 
+#[track_caller]
 fn can_write(mutex: &Sides) -> bool {
-    mutex
-        .write
-        .try_lock()
-        .expect("enough nodes answer")
-        .is_some()
+    !is_held(&mutex.write)
 }
 
 /// How many entries a key has, and of which kind they are.
@@ -117,14 +103,7 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
     let [dead, alive, writer] = [(); 3].map(|()| client(&servers));
     let begun = Instant::now();
     // Its program crashes.
-    drop(
-        dead.read_mutex("k")
-            .ttl(TTL)
-            .lock()
-            .unwrap()
-            .detach()
-            .unwrap(),
-    );
+    drop(take(&dead.read_mutex("k").ttl(TTL)).detach().unwrap());
     let guard = read(&Sides::of(&alive, "k").ttl(LONG_TTL));
     extend(&guard, LONG_TTL * 2);
     drop(guard);
@@ -195,12 +174,6 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     let guard = write(&long(&client));
     assert!(plain.is_some(), "another lock");
     drop(guard);
-    let waits = |mutex: &Sides| {
-        mutex
-            .write
-            .lock_with(&Wait::timeout(Duration::ZERO))
-            .unwrap()
-            .is_some()
-    };
-    assert_soon!(waits(&long(&client)));
+    let no_time = Wait::timeout(Duration::ZERO);
+    assert_soon!(long(&client).write.lock_with(&no_time).unwrap().is_some());
 }

@@ -3,7 +3,7 @@
 mod hopping;
 
 use crate::prelude::*;
-use quorumlock::{ReentrantGuard, ReentrantMutex};
+use quorumlock::ReentrantMutex;
 use std::sync::OnceLock;
 
 const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
@@ -13,10 +13,6 @@ const SHORT: Duration = Duration::from_millis(300);
 
 fn reentrant(client: &Redlock, ttl: Duration) -> ReentrantMutex {
     client.mutex("k").ttl(ttl).reentrant()
-}
-
-fn take(mutex: &ReentrantMutex) -> ReentrantGuard {
-    mutex.try_lock().unwrap().unwrap()
 }
 
 #[test]
@@ -47,13 +43,9 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     let mine = take(&mutex);
     // The plain lock of the same thread, an owner of the same thread, another client.
     assert!(is_held(&client.mutex("k")));
-    assert!(
-        mutex
-            .lock_as(&request, &Wait::timeout(Duration::ZERO))
-            .unwrap()
-            .is_none()
-    );
-    assert!(take_elsewhere(&servers).is_none());
+    let now = Wait::timeout(Duration::ZERO);
+    assert!(mutex.lock_as(&request, &now).unwrap().is_none());
+    assert!(is_held(&self::client(&servers).mutex("k")));
     // The system reuses the identity of a thread that has ended for the next.
     for _ in 0..20 {
         let mutex = mutex.clone();
@@ -61,45 +53,21 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     }
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
-    let first = mutex
-        .lock_as(&request, &Wait::unlimited())
-        .unwrap()
-        .unwrap();
-    assert!(
-        is_held(&mutex)
-            && mutex
-                .lock_as(&other, &Wait::timeout(Duration::ZERO))
-                .unwrap()
-                .is_none()
-    );
+    let unlimited = Wait::unlimited();
+    let first = mutex.lock_as(&request, &unlimited).unwrap().unwrap();
+    assert!(is_held(&mutex) && mutex.lock_as(&other, &now).unwrap().is_none());
     let (request, second) = thread::scope(|threads| {
         let taken = threads.spawn(|| {
             let request = request;
-            let second = mutex
-                .lock_as(&request, &Wait::timeout(Duration::ZERO))
-                .unwrap()
-                .unwrap();
+            let second = mutex.lock_as(&request, &now).unwrap().unwrap();
             (request, second)
         });
         taken.join().unwrap()
     });
     drop(first);
-    assert_eq!(
-        thread::spawn(move || second.unlock().unwrap())
-            .join()
-            .unwrap(),
-        RELEASED
-    );
-    assert!(
-        mutex
-            .lock_as(&request, &Wait::timeout(Duration::ZERO))
-            .unwrap()
-            .is_some()
-    );
-}
-
-fn take_elsewhere(servers: &[Server]) -> Option<quorumlock::MutexGuard> {
-    client(servers).mutex("k").try_lock().unwrap()
+    let release = thread::spawn(move || second.unlock().unwrap());
+    assert_eq!(release.join().unwrap(), RELEASED);
+    assert!(mutex.lock_as(&request, &now).unwrap().is_some());
 }
 
 #[test]
@@ -118,12 +86,7 @@ fn two_clients_and_two_resources_are_different_locks() {
         ReleaseOutcome::StillHeld(1)
     );
     drop(guard);
-    assert!(
-        reentrant(&two, LONG_TTL)
-            .lock_timeout(SOON)
-            .unwrap()
-            .is_some()
-    );
+    drop(wait_for(&reentrant(&two, LONG_TTL)));
 }
 
 /// A re-entry at every depth, with every time to live, with and without a quorum, while the lease
@@ -237,12 +200,9 @@ fn an_extension_that_would_shorten_the_lease_changes_nothing() {
     let mutex = reentrant(&client(&servers), LONG_TTL);
     let outer = take(&mutex);
     let inner = take(&mutex);
-    assert!(matches!(inner.extend(SHORT), Ok(ExtendOutcome::Extended)));
+    extend(&inner, SHORT);
     assert!(outer.remaining() > LONG_TTL / 2);
-    assert!(matches!(
-        inner.extend(LONG_TTL * 2),
-        Ok(ExtendOutcome::Extended)
-    ));
+    extend(&inner, LONG_TTL * 2);
     assert!(outer.remaining() > LONG_TTL);
     drop(inner);
     assert!(outer.remaining() > LONG_TTL && left(&servers[0], "k").unwrap() > LONG_TTL);
@@ -301,10 +261,7 @@ fn a_callback_of_an_extension_is_refused_and_does_not_wait_for_itself() {
     let mutex = reentrant(&client, LONG_TTL);
     drop(observer.mutex.set(mutex.clone()));
     let guard = take(&mutex);
-    assert!(matches!(
-        guard.extend(LONG_TTL),
-        Ok(ExtendOutcome::Extended)
-    ));
+    extend(&guard, LONG_TTL);
     assert_eq!(observer.found.get(), Some(&ErrorKind::Config));
     assert_eq!(guard.unlock().unwrap(), RELEASED);
 }

@@ -15,14 +15,6 @@ fn semaphore(client: &Redlock, permits: usize) -> Semaphore {
     client.semaphore(NAME, permits).ttl(LONG_TTL)
 }
 
-#[track_caller]
-fn take(semaphore: &Semaphore) -> Permit {
-    semaphore
-        .try_lock()
-        .expect("enough nodes answer")
-        .expect("a permit is left")
-}
-
 fn slots(permits: &[Permit]) -> Vec<usize> {
     let mut slots: Vec<usize> = permits.iter().map(Permit::slot).collect();
     slots.sort_unstable();
@@ -78,10 +70,8 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
         shows(&error, "it must have 1 to 256");
     }
     fails(client.semaphore("", 1).lock(), ErrorKind::Config);
-    fails(
-        client.semaphore(NAME, 1).ttl(LONG_TTL * 9).lock(),
-        ErrorKind::Config,
-    );
+    let too_long = client.semaphore(NAME, 1).ttl(LONG_TTL * 9);
+    fails(too_long.lock(), ErrorKind::Config);
     assert_eq!(calls(&servers[0], "set"), 0);
     let all = client.semaphore(NAME, 256);
     let permits: Vec<Permit> = (0..256).map(|_| take(&all)).collect();

@@ -6,19 +6,12 @@ mod ring;
 mod waits;
 
 use crate::prelude::*;
+use quorumlock::MutexSet;
 use quorumlock::kind::Set;
-use quorumlock::{MutexSet, SetGuard};
 
 /// A set of these resources, with a time to live that outlives the test.
 pub(crate) fn set(client: &Redlock, names: &[&str]) -> MutexSet {
     client.mutex_set(names).ttl(LONG_TTL)
-}
-
-#[track_caller]
-pub(crate) fn take(set: &MutexSet) -> SetGuard {
-    set.try_lock()
-        .expect("enough nodes answer")
-        .expect("all are free")
 }
 
 #[test]

@@ -48,10 +48,7 @@ impl Secured {
 #[test]
 fn every_command_reaches_nodes_that_require_a_certificate() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
-    authority
-        .issue("node", Particulars::default())
-        .issue("client", Particulars::default());
+    let authority = Authority::with(&["node", "client"]);
     for (scheme, option) in [("rediss", ""), ("redis", "--tls")] {
         let nodes = secured(&authority, scheme, option);
         for (command, rest, expected) in [
@@ -85,9 +82,8 @@ fn every_command_reaches_nodes_that_require_a_certificate() {
 #[test]
 fn doctor_names_each_fault_of_tls() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
+    let authority = Authority::with(&["good", "node"]);
     let plain = Particulars::default();
-    authority.issue("good", plain).issue("node", plain);
     let sound: Vec<Server> = (0..2).map(|_| authority.server("good")).collect();
     let roots = authority.path("ca.crt");
     let finds = |third: &str, code: i32, texts: &[&str]| {
@@ -111,8 +107,8 @@ fn doctor_names_each_fault_of_tls() {
         let server = authority.issue("node", particulars).server("node");
         finds(&server.url(), 1, &["fault: tls", text, "2 of 3 nodes vote"]);
     }
-    let other = Authority::new();
-    let server = other.issue("node", plain).server("node");
+    let other = Authority::with(&["node"]);
+    let server = other.server("node");
     finds(&server.url(), 1, &["fault: tls", "unknown issuer"]);
     let server = authority.issue("node", plain).plan("node").start().unwrap();
     let requires = "the server requires a client certificate";

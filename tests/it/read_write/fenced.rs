@@ -20,11 +20,7 @@ fn fenced(client: &Redlock) -> FencedSides {
 
 #[track_caller]
 fn number(mutex: &FencedSides) -> FencedRwWriteGuard {
-    mutex
-        .write
-        .lock_timeout(SOON)
-        .expect("enough nodes answer")
-        .expect("the lock is free")
+    wait_for(&mutex.write)
 }
 
 /// The number that a node has, and until when it is kept.

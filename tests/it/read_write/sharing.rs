@@ -30,7 +30,7 @@ fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
 fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
     let server = Server::start().unwrap();
     let mutex = long(&client([&server]));
-    let scripts = || calls(&server, "eval") + calls(&server, "evalsha");
+    let scripts = || scripts_run(&server);
     let first = read(&mutex);
     let many: Vec<_> = (0..100).map(|_| read(&mutex)).collect();
     // A hundred that were asked for would be a hundred scripts, however slow the machine.
@@ -49,20 +49,12 @@ fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
 #[test]
 fn a_thread_with_a_longer_time_to_live_gets_it() {
     let (_servers, client) = deployment(3);
-    let short = client
-        .read_mutex("k")
-        .ttl(Duration::from_secs(5))
-        .lock()
-        .unwrap();
+    let five = Sides::of(&client, "k").ttl(Duration::from_secs(5));
+    let short = read(&five);
     let long = read(&long(&client));
     assert!(long.remaining() > LONG_TTL / 2);
     assert!(short.remaining() > LONG_TTL / 2, "they share it");
-    let watched = client
-        .read_mutex("k")
-        .ttl(Duration::from_secs(5))
-        .watchdog(Watchdog::new())
-        .lock()
-        .unwrap();
+    let watched = read(&five.watchdog(Watchdog::new()));
     assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
 }
 
@@ -88,10 +80,6 @@ fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
         .for_each(|proxy| proxy.delay(Duration::from_millis(80)));
     let client = client_of(proxies.iter().map(Proxy::url));
     client.connect(SOON).unwrap();
-    share_one_attempt(&servers, &client);
-}
-
-fn share_one_attempt(servers: &[Server], client: &Redlock) {
     let barrier = Barrier::new(8);
     let inside = AtomicUsize::new(0);
     let most = AtomicUsize::new(0);
@@ -99,7 +87,7 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                let guard = wait_for(&long(client).read);
+                let guard = wait_for(&long(&client).read);
                 most.fetch_max(
                     inside.fetch_add(1, Ordering::Relaxed) + 1,
                     Ordering::Relaxed,
@@ -112,12 +100,8 @@ fn share_one_attempt(servers: &[Server], client: &Redlock) {
     });
     assert_eq!(most.into_inner(), 8, "they are inside at once");
     // One stores the note that each node of a new deployment gets.
-    assert!(
-        servers
-            .iter()
-            .all(|server| calls(server, "eval") + calls(server, "evalsha") <= 5)
-    );
-    gone_for_good(servers, KEY);
+    assert!(servers.iter().all(|server| scripts_run(server) <= 5));
+    gone_for_good(&servers, KEY);
 }
 
 #[test]
@@ -143,10 +127,8 @@ fn a_lease_that_others_share_is_not_detached() {
     let mutex = long(&client(&servers));
     let one = read(&mutex);
     let other = read(&mutex);
-    assert_eq!(
-        one.detach().expect_err("another thread reads").kind(),
-        ErrorKind::Config
-    );
+    // Another thread reads.
+    fails(one.detach(), ErrorKind::Config);
     assert!(other.remaining() > LONG_TTL / 2);
     let lease = other.detach().expect("it is the last");
     assert!(!can_write(&mutex));
@@ -186,12 +168,8 @@ fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_
     let downgraded = writes.downgrade().unwrap();
     assert!(is_long(&downgraded));
     // Nor by one that is extended automatically.
-    let watched = client
-        .read_mutex("k")
-        .ttl(Duration::from_millis(300))
-        .watchdog(Watchdog::new())
-        .lock()
-        .unwrap();
+    let brief = Sides::of(&client, "k").ttl(Duration::from_millis(300));
+    let watched = read(&brief.watchdog(Watchdog::new()));
     thread::sleep(Duration::from_millis(500));
     assert!(downgraded.remaining() > LONG_TTL / 2 && watched.remaining() > LONG_TTL / 2);
 }
@@ -283,19 +261,12 @@ fn a_reader_that_waited_for_a_downgrade_has_its_own_time_to_live() {
     const TTL: Duration = Duration::from_secs(2);
     let servers = Server::several(3).unwrap();
     let (client, other) = (client(&servers), client(&servers));
-    let (first, (writes, reads)) = (
-        other.write_mutex("k").ttl(LONG_TTL).lock().unwrap(),
-        crossbeam_channel::bounded(1),
-    );
+    let first = write(&long(&other));
+    let (writes, reads) = crossbeam_channel::bounded(1);
     thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            wait_for(
-                &client
-                    .write_mutex("k")
-                    .ttl(TTL / 4)
-                    .watchdog(Watchdog::new()),
-            )
-        });
+        let brief = Sides::of(&client, "k").ttl(TTL / 4);
+        let watched = brief.watchdog(Watchdog::new()).write;
+        let writer = scope.spawn(move || wait_for(&watched));
         thread::sleep(TTL / 10);
         scope.spawn(|| {
             let reader = wait_for(&client.read_mutex("k").ttl(TTL));

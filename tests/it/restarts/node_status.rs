@@ -3,52 +3,36 @@
 use super::*;
 use crate::faults::keeps_secrets;
 use quorumlock::NodeNote;
-use std::sync::Mutex;
 
-/// Keeps the events about nodes, in words.
-#[derive(Default)]
-struct Journal(Mutex<Vec<String>>);
-
-impl Journal {
-    fn note(&self, word: &str, address: &str) {
-        self.0.lock().unwrap().push(format!("{word} {address}"));
-    }
-
-    fn words(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
+/// An event about a node, in words.
+fn words(event: &Event) -> Option<String> {
+    let word = match event {
+        Event::NodeDown { .. } => "down",
+        Event::NodeMayEvict { policy, .. } => policy,
+        Event::NodeNotDurable { .. } => "not durable",
+        Event::NodeQuarantined { remaining, .. } => {
+            let most = MAX_TTL;
+            assert!(*remaining <= most && *remaining > most / 2, "{event:?}");
+            "quarantined"
+        }
+        Event::NodeUp { .. } => "up",
+        Event::QuarantineEnded { .. } => "ended",
+        _ => return None,
+    };
+    Some(format!("{word} {}", event.node()?))
 }
 
-impl Journal {
-    fn event(&self, event: &Event) {
-        match event {
-            Event::NodeDown { node, .. } => self.note("down", node),
-            Event::NodeMayEvict { node, policy, .. } => self.note(policy, node),
-            Event::NodeNotDurable { node, .. } => self.note("not durable", node),
-            Event::NodeQuarantined {
-                node, remaining, ..
-            } => {
-                assert!(
-                    *remaining <= MAX_TTL && *remaining > MAX_TTL / 2,
-                    "{event:?}"
-                );
-                self.note("quarantined", node);
-            }
-            Event::NodeUp { node, .. } => self.note("up", node),
-            Event::QuarantineEnded { node, .. } => self.note("ended", node),
-            _ => {}
-        }
-    }
+/// How many of these events begin with a word.
+fn count(journal: &Seen<String>, word: &str) -> usize {
+    let all = journal.all().into_iter();
+    all.filter(|words| words.starts_with(word)).count()
 }
 
 #[test]
 fn a_quarantine_is_reported_when_it_begins_and_ends() {
     let mut server = [Server::start().unwrap()];
-    let journal = Arc::new(Journal::default());
-    let client = brief(&server)
-        .observer(calling(&journal, Journal::event))
-        .build()
-        .unwrap();
+    let journal = Seen::nothing();
+    let client = brief(&server).observer(journal.by(words)).build().unwrap();
     acquaint(&client);
     let address = server[0].address();
     server[0].kill();
@@ -59,7 +43,7 @@ fn a_quarantine_is_reported_when_it_begins_and_ends() {
     assert_soon!(is_back(), "{:?}", client.nodes());
     assert!(begun.elapsed() >= MAX_TTL);
     assert_eq!(
-        journal.words(),
+        journal.all(),
         ["up", "down", "quarantined", "ended", "up"].map(|word| format!("{word} {address}"))
     );
 }
@@ -68,30 +52,22 @@ fn a_quarantine_is_reported_when_it_begins_and_ends() {
 fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voting() {
     let server =
         [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
-    let journal = Arc::new(Journal::default());
-    let client = client_with(&server, |builder| {
-        builder.observer(calling(&journal, Journal::event))
-    });
-    let warnings = || {
-        journal
-            .words()
-            .iter()
-            .filter(|words| words.starts_with("allkeys-lru "))
-            .count()
-    };
+    let journal = Seen::nothing();
+    let client = client_with(&server, |builder| builder.observer(journal.by(words)));
+    let warnings = || count(&journal, "allkeys-lru ");
     for connections in 1..4 {
         // Asked for by itself a second later; by `connect` at once.
         if connections < 3 {
             client.connect(SOON).unwrap();
         } else {
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
-            assert_eq!(warnings(), connections - 1, "{:?}", journal.words());
+            assert_eq!(warnings(), connections - 1, "{:?}", journal.all());
             thread::sleep(Duration::from_millis(1100));
         }
         for _ in 0..3 {
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
-        assert_eq!(warnings(), connections, "{:?}", journal.words());
+        assert_eq!(warnings(), connections, "{:?}", journal.all());
         let status = client.nodes().unwrap().remove(0);
         assert_eq!(
             (status.state(), status.eviction()),
@@ -114,28 +90,20 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
 fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_and_goes_on_voting()
 {
     let server = [Server::start().unwrap()];
-    let journal = Arc::new(Journal::default());
+    let journal = Seen::nothing();
     let client = client_with(&server, |builder| {
-        builder
-            .durable(true)
-            .observer(calling(&journal, Journal::event))
+        builder.durable(true).observer(journal.by(words))
     });
     assert!(
         client.nodes().unwrap()[0].is_durable(),
         "it was not asked yet"
     );
-    let warnings = || {
-        journal
-            .words()
-            .iter()
-            .filter(|words| words.starts_with("not durable "))
-            .count()
-    };
+    let warnings = || count(&journal, "not durable ");
     for connections in 1..3 {
         for _ in 0..3 {
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
-        assert_eq!(warnings(), connections, "{:?}", journal.words());
+        assert_eq!(warnings(), connections, "{:?}", journal.all());
         let status = client.nodes().unwrap().remove(0);
         assert_eq!(
             (status.state(), status.is_durable()),
@@ -151,24 +119,10 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
     // One that appends, and one that nothing is declared of.
     let durable = [Server::with(&["--appendonly", "yes"]).unwrap()];
     for builder in [builder(&durable).durable(true), builder(&server)] {
-        let journal = Arc::new(Journal::default());
-        let _ = take(
-            &builder
-                .observer(calling(&journal, Journal::event))
-                .build()
-                .unwrap()
-                .mutex(KEY),
-        )
-        .unlock()
-        .unwrap();
-        assert!(
-            !journal
-                .words()
-                .iter()
-                .any(|words| words.starts_with("not durable ")),
-            "{:?}",
-            journal.words()
-        );
+        let journal = Seen::nothing();
+        let client = builder.observer(journal.by(words)).build().unwrap();
+        unlock(take(&client.mutex(KEY)));
+        assert_eq!(count(&journal, "not durable "), 0, "{:?}", journal.all());
     }
 }
 

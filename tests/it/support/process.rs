@@ -77,6 +77,21 @@ pub(crate) enum SocketState {
     Other,
 }
 
+/// Runs a program that must succeed, and returns what it prints. Its errors are shown as the test's
+/// own.
+#[allow(clippy::print_stderr)]
+#[track_caller]
+pub(crate) fn succeeds(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let [out, errors] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{command:?}:\n{out}{errors}");
+    eprint!("{errors}");
+    out
+}
+
 /// Runs the body in a process of its own, where nothing else runs: `alone(|| …)`.
 ///
 /// The test that calls it is the function that has the body in it. The test binary is started again
@@ -102,16 +117,7 @@ pub(crate) fn alone_with<B: FnOnce()>(variables: &[(&str, &Path)], body: B) {
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(ALONE_VARIABLE, test);
     command.envs(variables.iter().copied());
-    let output = command.output().expect("this test binary runs");
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(
-        output.status.success(),
-        "{test}, alone in a process:\n{text}"
-    );
+    let text = succeeds(&mut command);
     assert!(
         text.contains("1 passed"),
         "{test} is not the name of this test:\n{text}"

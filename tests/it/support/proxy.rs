@@ -29,6 +29,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 const SEGMENT: u32 = 1400;
 /// How many bytes the kernel takes for a proxy that does not read.
 const WINDOW: usize = 64 * 1024;
+/// How many bytes are kept of what the server sends on a connection at first.
+const BEGINNING: usize = 16 * 1024;
 /// How many pieces, each of one read, are on a delayed wire at once, each way.
 const IN_FLIGHT: usize = 4;
 
@@ -178,6 +180,11 @@ impl Proxy {
             .count()
     }
 
+    /// What the server has sent at first on each connection that was made to it, in order.
+    pub(crate) fn beginnings(&self) -> Vec<Vec<u8>> {
+        self.shared.state().beginnings.clone()
+    }
+
     /// How many bytes went this way so far, on all connections.
     pub(crate) fn bytes(&self, direction: Direction) -> u64 {
         self.shared.state().gate(direction).passed
@@ -205,6 +212,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     accepted: usize,
+    beginnings: Vec<Vec<u8>>,
     connections: Vec<Connection>,
     /// How long bytes are on the way, each way.
     delay: Duration,
@@ -243,6 +251,8 @@ struct Wire {
     server: TcpStream,
     ending: Mutex<Option<Ending>>,
     is_lost: AtomicBool,
+    /// Its place among the beginnings.
+    number: usize,
 }
 
 impl State {
@@ -370,15 +380,17 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             let _ = stream.set_nodelay(true);
             let _ = stream.set_write_timeout(Some(GLANCE));
         }
+        // Until the connection is known, its pumps pass nothing: a disturbance reaches all that
+        // have passed anything.
+        let mut state = shared.state();
+        state.beginnings.push(Vec::new());
         let wire = Arc::new(Wire {
             client,
             server,
             ending: Mutex::new(None),
             is_lost: AtomicBool::new(false),
+            number: state.beginnings.len() - 1,
         });
-        // Until the connection is known, its pumps pass nothing: a disturbance reaches all that
-        // have passed anything.
-        let mut state = shared.state();
         let delay = state.delay;
         let pumps = [
             (Direction::ToClient, "proxy to client"),
@@ -404,6 +416,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let mut buffer = [0; 16 * 1024];
+    let mut passed = 0;
     loop {
         let filled = match source.read(&mut buffer) {
             Ok(0) => {
@@ -416,6 +429,10 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return wire.end(Ending::Reset),
         };
+        if direction == Direction::ToClient && passed < BEGINNING {
+            shared.state().beginnings[wire.number].extend_from_slice(&buffer[..filled]);
+        }
+        passed += filled;
         let mut rest = if wire.is_lost.load(Ordering::Relaxed) {
             &[]
         } else {

@@ -8,27 +8,12 @@ const MOST_CRATES: usize = 13;
 /// The crates of a build for this machine with these features, without their versions.
 fn crates(features: &str) -> BTreeSet<String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args([
-        "tree",
-        "--offline",
-        "--edges",
-        "normal",
-        "--prefix",
-        "none",
-        "--features",
-        features,
-    ]);
-    let output = command
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    text.lines()
+    command
+        .args("tree --offline --edges normal --prefix none --features".split(' '))
+        .arg(features)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    succeeds(&mut command)
+        .lines()
         .filter_map(|line| line.split(' ').next())
         .map(str::to_owned)
         .collect()

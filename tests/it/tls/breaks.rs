@@ -10,10 +10,8 @@ const STALL: Duration = Duration::from_secs(2);
 
 /// A server with TLS, what has issued its certificate, and a proxy before it.
 fn node() -> (Authority, Server, Proxy) {
-    let authority = Authority::new();
-    let server = authority
-        .issue("node", Particulars::default())
-        .server("node");
+    let authority = Authority::with(&["node"]);
+    let server = authority.server("node");
     let proxy = Proxy::before(server.port());
     (authority, server, proxy)
 }
@@ -47,21 +45,14 @@ fn fault(mutex: &Mutex) -> (Phase, Cause) {
 
 #[track_caller]
 fn works_again(mutex: &Mutex, server: &Server) {
-    let taken = wait_for(mutex);
-    unlock(taken);
+    unlock(wait_for(mutex));
     gone_for_good([server], "orders/42");
 }
 
 /// How many bytes of the server a full handshake has, with the tickets.
 fn handshake(authority: &Authority, server: &Server) -> u64 {
     let proxy = Proxy::before(server.port());
-    let mutex = lock(&proxy.url(), authority);
-    let _ = mutex
-        .try_lock()
-        .unwrap()
-        .expect("it grants")
-        .unlock()
-        .unwrap();
+    unlock(take(&lock(&proxy.url(), authority)));
     proxy.bytes(Direction::ToClient)
 }
 
@@ -168,16 +159,7 @@ fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything()
         .tls(authority.roots())
         .node_timeout(STALL * 2);
     // A new deployment waits for all its nodes once.
-    drop(
-        builder
-            .clone()
-            .build()
-            .unwrap()
-            .mutex("first")
-            .try_lock()
-            .unwrap()
-            .expect("it is free"),
-    );
+    drop(take(&builder.clone().build().unwrap().mutex("first")));
     proxy.trickle(Direction::ToClient, Duration::from_millis(5));
     assert_eq!(
         fault(&lock(&proxy.url(), &authority)),
@@ -186,7 +168,7 @@ fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything()
     let mutex = builder.build().unwrap().mutex("orders/42");
     let begun = Instant::now();
     for _ in 0..10 {
-        unlock(mutex.try_lock().unwrap().expect("it is free"));
+        unlock(take(&mutex));
     }
     assert!(begun.elapsed() < STALL * 2, "{:?}", begun.elapsed());
     drop(server);
@@ -212,17 +194,11 @@ fn what_is_wrong_is_told_to_the_server() {
 /// The record takes the place of the reply to a release, which is sent again.
 #[test]
 fn a_forged_record_ends_the_connection_and_the_server_is_told() {
-    let authority = Authority::new();
-    authority.issue("node", Particulars::default());
+    let authority = Authority::with(&["node"]);
     let server = Server::start().unwrap();
     let peer = Peer::before(server.port(), &authority, Cut::Forged);
     let mutex = lock(&peer.url(), &authority);
-    let error = mutex
-        .try_lock()
-        .unwrap()
-        .expect("it is free")
-        .unlock()
-        .unwrap_err();
+    let error = take(&mutex).unlock().unwrap_err();
     let causes: Vec<_> = error
         .causes()
         .iter()

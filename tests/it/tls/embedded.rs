@@ -91,11 +91,11 @@ fn a_node_hangs_and_dies_and_comes_back() {
     nodes[0].hang();
     assert_eq!(cause(), Cause::TimedOut);
     nodes[0].resume();
-    let _ = wait_for(&mutex).unlock().unwrap();
+    unlock(wait_for(&mutex));
     nodes[0].kill();
     assert_soon!(cause() == Cause::Refused);
     nodes[0].revive().unwrap();
-    let _ = wait_for(&mutex).unlock().unwrap();
+    unlock(wait_for(&mutex));
 }
 
 #[test]
@@ -110,19 +110,11 @@ fn each_is_trusted_by_its_own_root() {
             .unwrap()
     };
     let tls = |pem: &str| Tls::new().roots_pem(pem);
-    let error = client(tls(other.root_pem().unwrap()))
-        .mutex("a")
-        .try_lock()
-        .unwrap_err();
+    let error = failure(&client(tls(other.root_pem().unwrap())).mutex("a"));
     assert_eq!(
         error.causes()[0].cause(),
         Cause::Tls(TlsError::UnknownIssuer)
     );
-    let _ = client(tls(node.root_pem().unwrap()))
-        .mutex("a")
-        .lock()
-        .unwrap()
-        .unlock()
-        .unwrap();
+    unlock(take(&client(tls(node.root_pem().unwrap())).mutex("a")));
     assert_eq!(EmbeddedNode::start().unwrap().root_pem(), None);
 }

@@ -103,10 +103,8 @@ fn a_server_without_tls_is_said_to_have_none() {
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
-    let server = authority
-        .issue("node", Particulars::default())
-        .server("node");
+    let authority = Authority::with(&["node"]);
+    let server = authority.server("node");
     let proxy = Proxy::before(server.port());
     let redlock = client_at([proxy.url()], |builder| builder.node_timeout(SECOND));
     let mutex = redlock.mutex("a");
@@ -142,10 +140,8 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
 #[test]
 fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
-    let server = authority
-        .issue("node", Particulars::default())
-        .server("node");
+    let authority = Authority::with(&["node"]);
+    let server = authority.server("node");
     let builder = Redlock::builder().node(server.url()).tls(authority.roots());
     let redlock = builder
         .node_timeout(Duration::from_millis(100))
@@ -158,22 +154,14 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
         (Cause::TimedOut, Phase::Handshake)
     );
     server.resume().unwrap();
-    let _ = redlock
-        .mutex("a")
-        .lock_timeout(5 * SECOND)
-        .unwrap()
-        .expect("it grants")
-        .unlock()
-        .unwrap();
+    unlock(wait_for(&redlock.mutex("a")));
 }
 
 #[test]
 fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
-    let other = Authority::new();
-    authority.issue("node", Particulars::default());
-    other.issue("client", Particulars::default());
+    let authority = Authority::with(&["node"]);
+    let other = Authority::with(&["client"]);
     for protocol in ["TLSv1.3", "TLSv1.2"] {
         let server = authority
             .plan("node")
@@ -205,10 +193,7 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
 
 #[test]
 fn settings_that_cannot_be_used_are_refused_by_name() {
-    let authority = Authority::new();
-    authority
-        .issue("node", Particulars::default())
-        .issue("other", Particulars::default());
+    let authority = Authority::with(&["node", "other"]);
     let [certificate, key, other] =
         ["node.crt", "node.key", "other.key"].map(|name| authority.read(name));
     let roots = || authority.roots();

@@ -1,16 +1,10 @@
 //! Sessions, certificates of clients, and names of servers.
 
-use super::wire::Recorder;
+use super::wire::resumed;
 use super::*;
 use quorumlock::Tls;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn authority() -> Authority {
-    let authority = Authority::new();
-    authority.issue("node", Particulars::default());
-    authority
-}
 
 fn client(servers: &[Server], tls: Tls) -> Redlock {
     client_at(servers.iter().map(Server::url), |builder| {
@@ -23,7 +17,7 @@ fn client(servers: &[Server], tls: Tls) -> Redlock {
 #[test]
 fn commands_and_subscriptions_share_sessions() {
     skip_unless!(has_tls());
-    let authority = authority();
+    let authority = Authority::with(&["node"]);
     for protocol in ["TLSv1.3", "TLSv1.2"] {
         let plan = authority.plan("node").arguments(&[
             "--tls-auth-clients",
@@ -32,8 +26,8 @@ fn commands_and_subscriptions_share_sessions() {
             protocol,
         ]);
         let server = plan.start().unwrap();
-        let wire = Recorder::before(server.port());
-        let redlock = client_at([wire.url()], |builder| {
+        let wire = Proxy::before(server.port());
+        let redlock = client_at([wire.url().replace("redis:", "rediss:")], |builder| {
             builder.tls(authority.roots()).node_timeout(SECOND)
         });
         let other = client(std::slice::from_ref(&server), authority.roots());
@@ -45,13 +39,8 @@ fn commands_and_subscriptions_share_sessions() {
         );
         drop(held);
         cut(&server);
-        let _ = mutex
-            .lock_timeout(5 * SECOND)
-            .unwrap()
-            .expect("it connects again")
-            .unlock()
-            .unwrap();
-        let resumed = wire.resumed();
+        unlock(wait_for(&mutex));
+        let resumed = resumed(&wire);
         assert!(
             !resumed[0] && resumed.len() >= 3 && resumed[1..].iter().all(|&resumed| resumed),
             "{protocol}: {resumed:?}"
@@ -62,8 +51,7 @@ fn commands_and_subscriptions_share_sessions() {
 #[test]
 fn a_client_certificate_lets_in() {
     skip_unless!(has_tls());
-    let authority = authority();
-    authority.issue("client", Particulars::default());
+    let authority = Authority::with(&["node", "client"]);
     for protocol in ["TLSv1.3", "TLSv1.2"] {
         let servers = [authority
             .plan("node")
@@ -81,8 +69,7 @@ fn a_client_certificate_lets_in() {
 #[test]
 fn variables_name_files_of_certificates() {
     skip_unless!(has_tls());
-    let authority = authority();
-    authority.issue("client", Particulars::default());
+    let authority = Authority::with(&["node", "client"]);
     let server = authority.plan("node").start().unwrap();
     let file = |name: &str| authority.path(name).display().to_string();
     let built = |ca: &str, certificate: &str, key: &str| {
@@ -142,14 +129,7 @@ fn a_name_counts_in_place_of_the_host() {
         let builder = Redlock::builder()
             .node(url)
             .tls(Tls::new().roots_pem(authority.read("ca.crt")));
-        let _ = builder
-            .node_timeout(SECOND)
-            .build()
-            .unwrap()
-            .mutex("a")
-            .lock()
-            .unwrap()
-            .unlock()
-            .unwrap();
+        let client = builder.node_timeout(SECOND).build().unwrap();
+        unlock(wait_for(&client.mutex("a")));
     }
 }

@@ -81,13 +81,7 @@ fn run(tests: &[&str], threads: &str, is_left_out: fn(&str) -> bool) {
     command
         .env(TLS_VARIABLE, authority.directory())
         .env("SSL_CERT_FILE", authority.path("ca.crt"));
-    let output = command.output().expect("this test binary runs");
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(output.status.success(), "over TLS:\n{text}");
+    let text = succeeds(&mut command);
     assert!(
         !text.contains(" 0 passed"),
         "no test is called so: {tests:?}\n{text}"

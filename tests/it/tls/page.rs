@@ -22,16 +22,9 @@ fn the_commands_and_settings_of_the_page_work() {
     // For its directory.
     let authority = Authority::new();
     for command in commands {
-        let output = Command::new("sh")
-            .args(["-euc", command])
-            .current_dir(authority.directory())
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{command}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", command]);
+        succeeds(shell.current_dir(authority.directory()));
     }
     let settings = blocks(&page, "text")
         .into_iter()
@@ -62,6 +55,6 @@ fn the_commands_and_settings_of_the_page_work() {
             .node_timeout(Duration::from_secs(1))
             .build()
             .unwrap();
-        let _ = redlock.mutex("a").lock().unwrap().unlock().unwrap();
+        unlock(wait_for(&redlock.mutex("a")));
     }
 }

@@ -17,8 +17,7 @@ fn pairs() -> usize {
 /// is followed by one that must be refused, and then by a release that must delete: replies that
 /// are mixed up show.
 fn exchange(cut: Cut, threads: usize) -> Peer {
-    let authority = Authority::new();
-    authority.issue("node", Particulars::default());
+    let authority = Authority::with(&["node"]);
     let server = Server::start().unwrap();
     if let Cut::Ends = cut {
         // The first grant of a new deployment is followed by the note that it waits for. The end is
@@ -36,11 +35,8 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
             let mutex = redlock.mutex(format!("{cut:?} {thread}"));
             scope.spawn(move || {
                 for _ in 0..pairs().div_ceil(threads) {
-                    let guard = mutex
-                        .try_lock()
-                        .unwrap()
-                        .expect("no other client has this lock");
-                    assert!(is_held(&mutex), "it is held");
+                    let guard = take(&mutex);
+                    assert!(is_held(&mutex));
                     unlock(guard);
                 }
             });
@@ -76,8 +72,7 @@ fn records_that_arrive_byte_by_byte() {
 /// The second piece is longer than the room behind the first one, and nothing follows.
 #[test]
 fn a_long_reply_in_two_records() {
-    let authority = Authority::new();
-    authority.issue("node", Particulars::default());
+    let authority = Authority::with(&["node"]);
     let fake = Fake::on_command(|command| {
         let answer = healthy(command);
         if !is(command, "INFO") {

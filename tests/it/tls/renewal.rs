@@ -12,11 +12,7 @@ const LOOKED: Duration = Duration::from_millis(2500);
 #[test]
 fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     skip_unless!(has_tls());
-    let [ours, foreign] = [(); 2].map(|()| Authority::new());
-    for authority in [&ours, &foreign] {
-        authority.issue("node", Particulars::default());
-        authority.issue("client", Particulars::default());
-    }
+    let [ours, foreign] = [(); 2].map(|()| Authority::with(&["node", "client"]));
     let servers: Vec<Server> = (0..3)
         .map(|_| {
             let plan = ours.plan("node");
@@ -87,20 +83,17 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
 /// A time as `openssl ca` takes it.
 fn stamp(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let shown = Command::new("date")
-        .args(["-u", "-d", &format!("@{}", seconds.as_secs())])
-        .arg("+%Y%m%d%H%M%SZ")
-        .output()
-        .unwrap();
-    String::from_utf8(shown.stdout).unwrap().trim().to_owned()
+    let mut command = Command::new("date");
+    command.args(["-u", "-d", &format!("@{}", seconds.as_secs())]);
+    let shown = succeeds(command.arg("+%Y%m%d%H%M%SZ"));
+    shown.trim().to_owned()
 }
 
 /// A certificate is valid for 6 s, or a sixth of the time: for 10 s of a minute.
 #[test]
 fn client_certificates_end_while_locks_are_held_and_taken() {
     skip_unless!(has_tls());
-    let authority = Authority::new();
-    authority.issue("node", Particulars::default());
+    let authority = Authority::with(&["node"]);
     let servers: Vec<Server> = (0..5)
         .map(|_| authority.plan("node").start().unwrap())
         .collect();

@@ -1,64 +1,12 @@
-//! A proxy that keeps what servers answer at first, where the beginning of a handshake shows
-//! whether it resumes a session.
+//! Where the beginning of a handshake shows whether it resumes a session.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use super::*;
 
-/// What each connection's server has answered so far.
-type Answers = Arc<Mutex<Vec<Vec<u8>>>>;
-
-pub(super) struct Recorder {
-    port: u16,
-    answers: Answers,
-}
-
-impl Recorder {
-    /// A proxy that leads to this port of 127.0.0.1. Its threads end with their connections, or the
-    /// process.
-    pub(super) fn before(server: u16) -> Recorder {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let answers = Answers::default();
-        let kept = Arc::clone(&answers);
-        thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else {
-                    continue;
-                };
-                let index = {
-                    let mut kept = kept.lock().unwrap();
-                    kept.push(Vec::new());
-                    kept.len() - 1
-                };
-                let from_client = client.try_clone().unwrap();
-                let to_server = server.try_clone().unwrap();
-                thread::spawn(move || pump(from_client, to_server, |_| {}));
-                let kept = Arc::clone(&kept);
-                thread::spawn(move || {
-                    pump(server, client, |bytes| {
-                        kept.lock().unwrap()[index].extend_from_slice(bytes)
-                    })
-                });
-            }
-        });
-        Recorder { port, answers }
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("rediss://127.0.0.1:{}", self.port)
-    }
-
-    /// For each connection that was answered, in order: whether it resumed a session.
-    pub(super) fn resumed(&self) -> Vec<bool> {
-        let answers = self.answers.lock().unwrap();
-        answers
-            .iter()
-            .filter(|answer| !answer.is_empty())
-            .map(|answer| is_resumed(answer))
-            .collect()
-    }
+/// For each connection through a proxy that was answered, in order: whether it resumed a session.
+pub(super) fn resumed(proxy: &Proxy) -> Vec<bool> {
+    let answers = proxy.beginnings().into_iter();
+    let answers = answers.filter(|answer| !answer.is_empty());
+    answers.map(|answer| is_resumed(&answer)).collect()
 }
 
 /// Whether the server's first flight resumes a session.
@@ -85,16 +33,4 @@ fn is_resumed(answer: &[u8]) -> bool {
     } else {
         next != 11
     }
-}
-
-fn pump(mut from: TcpStream, mut to: TcpStream, mut see: impl FnMut(&[u8])) {
-    let mut bytes = [0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        see(&bytes[..count]);
-        if to.write_all(&bytes[..count]).is_err() {
-            break;
-        }
-    }
-    let _ = to.shutdown(Shutdown::Both);
-    let _ = from.shutdown(Shutdown::Both);
 }
