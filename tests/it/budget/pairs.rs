@@ -3,7 +3,9 @@
 //!
 //!     pairs KIND PAIRS URL...
 
-use crate::prelude::*;
+use quorumlock::kind::Kind;
+use quorumlock::{Mutex, Redlock, ReleaseOutcome};
+use std::time::Duration;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -29,6 +31,6 @@ fn main() {
 fn repeat<K: Kind>(mutex: &Mutex<K>, pairs: usize) {
     let mutex = mutex.clone().ttl(Duration::from_secs(60));
     for _ in 0..pairs {
-        unlock(mutex.lock().unwrap());
+        assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     }
 }

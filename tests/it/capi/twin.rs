@@ -3,7 +3,10 @@
 //!
 //!     twin THREADS PAIRS URL...
 
-use crate::prelude::*;
+use quorumlock::{Mutex, Redlock, ReleaseOutcome};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const RESOURCES: usize = 8;
 
@@ -17,7 +20,7 @@ fn work(client: &Redlock, number: usize, pairs: usize) -> Vec<f64> {
         let start = Instant::now();
         let guard = mutexes[resource].lock().unwrap();
         NUMBERS[resource].store(NUMBERS[resource].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        unlock(guard);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         *time = start.elapsed().as_nanos() as f64;
     }
     times
