@@ -17,17 +17,9 @@ const HELPER: &str = "quorumlock rele";
 fn a_release_survives_the_end_of_its_client() {
     let servers = Server::several(5).unwrap();
     for round in 0..100 {
-        let redlock = Redlock::builder()
-            .nodes(servers.iter().map(Server::url))
-            .build()
-            .unwrap();
-        let resource = format!("client-exit/{round}");
-        let guard = redlock
-            .mutex(&resource)
-            .ttl(Duration::from_secs(60))
-            .lock()
-            .unwrap();
-        drop(redlock);
+        let client = client(&servers);
+        let guard = take(&long_lock(&client, &format!("client-exit/{round}")));
+        drop(client);
         // The last handle of the client: its connections are closed when this returns.
         drop(guard);
     }

@@ -5,7 +5,7 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
-use quorumlock::kind::Kind;
+use quorumlock::kind::{Any, Kind};
 use quorumlock::{
     Builder, Cause, Error, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Phase, Redlock,
     ReleaseOutcome, Result,
@@ -170,6 +170,14 @@ pub(crate) fn wait_for<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
 #[track_caller]
 pub(crate) fn fails<T: Debug>(result: Result<T>, kind: ErrorKind) {
     assert_eq!(result.unwrap_err().kind(), kind);
+}
+
+/// The mutex, fenced or not, for what holds for both.
+pub(crate) fn fenced_if(is_fenced: bool, mutex: Mutex) -> Mutex<Any> {
+    match is_fenced {
+        true => mutex.fenced().erase(),
+        false => mutex.erase(),
+    }
 }
 
 /// Whether one attempt gets the lock, which is then released.

@@ -167,8 +167,7 @@ fn two_servers_of_a_shard_have_one_vote() {
 /// meet. The shards lose nothing in a fail-over that is asked for, so they are declared durable.
 #[test]
 fn shards_fail_over_under_load() {
-    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut shards = [0, 1, 2].map(|_| Shard::start(&durable, 1));
+    let mut shards = [0, 1, 2].map(|_| Shard::start(&durable(), 1));
     let addresses: Vec<_> = shards
         .iter()
         .map(|shard| shard.master().address())
@@ -226,8 +225,7 @@ fn shards_fail_over_under_load() {
 /// What the server that was the master has not run, the new one is asked within the same call.
 #[test]
 fn a_held_lock_is_extended_and_released_at_the_new_master() {
-    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut shard = Shard::start(&durable, 1);
+    let mut shard = Shard::start(&durable(), 1);
     let client = builder([shard.master()]).durable(true).build().unwrap();
     let guards = ["extended", "released"].map(|name| take(&long_lock(&client, name)));
     shard.fail_over();
@@ -259,8 +257,7 @@ fn a_release_or_a_question_that_is_the_first_call_reaches_the_master() {
 /// They find out that the server is a replica now, and fail for it no more than the call behind.
 #[test]
 fn questions_after_a_fail_over_are_answered_by_the_new_master() {
-    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut shard = Shard::start(&durable, 1);
+    let mut shard = Shard::start(&durable(), 1);
     let client = builder([shard.master()]).durable(true).build().unwrap();
     drop(take(&long_lock(&client, "k")));
     let questions: [fn(&Redlock); 2] = [
@@ -278,8 +275,7 @@ fn questions_after_a_fail_over_are_answered_by_the_new_master() {
 /// does not have counts as dead there.
 #[test]
 fn calls_that_wait_keep_their_places_at_the_new_master() {
-    let durable = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut shard = Shard::start(&durable, 1);
+    let mut shard = Shard::start(&durable(), 1);
     let patient = || {
         let builder = builder([shard.master()]).durable(true);
         builder.retry_delay(SOON, SOON).build().unwrap()

@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(20);
 const REFRESH: Duration = Duration::from_millis(50);
 
 /// Lets the user of the programs have exactly these passwords.
-pub(crate) fn set_passwords(server: &Server, passwords: &[&str]) {
+fn set_passwords(server: &Server, passwords: &[&str]) {
     let rules: Vec<String> = passwords
         .iter()
         .map(|password| format!(">{password}"))
@@ -30,16 +30,13 @@ pub(crate) fn set_passwords(server: &Server, passwords: &[&str]) {
     server.command(&words).unwrap();
 }
 
-pub(crate) fn servers_with_users(count: usize, password: &str) -> Option<Vec<Server>> {
-    if !has_users() {
-        return None;
-    }
+pub(crate) fn servers_with_users(count: usize, password: &str) -> Vec<Server> {
     let servers = Server::several(count).unwrap();
     set_all_passwords(&servers, &[password]);
-    Some(servers)
+    servers
 }
 
-fn set_all_passwords(servers: &[Server], passwords: &[&str]) {
+pub(crate) fn set_all_passwords(servers: &[Server], passwords: &[&str]) {
     for server in servers {
         set_passwords(server, passwords);
     }
@@ -154,9 +151,8 @@ fn goes_on(pairs: &AtomicUsize) {
 
 #[test]
 fn passwords_rotate_while_locks_are_held_and_taken() {
-    let Some(servers) = servers_with_users(5, "p0") else {
-        return;
-    };
+    skip_unless!(has_users());
+    let servers = servers_with_users(5, "p0");
     let password = Arc::new(Cell::new("p0".to_owned()));
     let calls = Arc::new(AtomicUsize::new(0));
     let failures = Seen::nothing();
@@ -258,9 +254,8 @@ fn accepted_logins(server: &Server) -> usize {
 
 #[test]
 fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() {
-    let Some(servers) = servers_with_users(3, "old") else {
-        return;
-    };
+    skip_unless!(has_users());
+    let servers = servers_with_users(3, "old");
     let password = Arc::new(Cell::new("old".to_owned()));
     let failures = Seen::nothing();
     let redlock = client(&servers, &password, &failures);
@@ -286,9 +281,8 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
 
 #[test]
 fn a_waiting_call_is_woken_after_a_rotation() {
-    let Some(servers) = servers_with_users(3, "old") else {
-        return;
-    };
+    skip_unless!(has_users());
+    let servers = servers_with_users(3, "old");
     let password = Arc::new(Cell::new("old".to_owned()));
     let failures = Seen::nothing();
     let [mine, theirs] = [(); 2].map(|()| client(&servers, &password, &failures));
@@ -391,9 +385,8 @@ fn a_provider_that_blocks_for_one_node_delays_no_lock() {
 
 #[test]
 fn a_password_file_is_read_again() {
-    let Some(servers) = servers_with_users(3, "one") else {
-        return;
-    };
+    skip_unless!(has_users());
+    let servers = servers_with_users(3, "one");
     let directory = servers[0].directory();
     let file = directory.join("password");
     // As Kubernetes mounts a secret: a link to a folder is exchanged.

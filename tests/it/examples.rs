@@ -1,8 +1,8 @@
 //! The programs in `examples/` that are named by a need: each is short, and does on real servers
 //! what it describes.
 
-use crate::capi::library::{BUILD_LIMIT, Ending, Running, root};
-use crate::credentials::{servers_with_users, set_passwords};
+use crate::capi::library::{Ending, Running, cargo, finishes, root};
+use crate::credentials::{servers_with_users, set_all_passwords};
 use crate::prelude::*;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,21 +14,8 @@ fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args([
-            "build",
-            "--quiet",
-            "--offline",
-            "--profile",
-            "test",
-            "--examples",
-        ]);
-        command.args([
-            "--workspace",
-            "--exclude",
-            "opentelemetry_example",
-            "--all-features",
-        ]);
+        let mut command = cargo("build --quiet --offline --profile test --examples");
+        command.args("--workspace --exclude opentelemetry_example --all-features".split(' '));
         command.arg("--target-dir").arg(target);
         // What the build of a dependency depends on, if `cargo test` has set it.
         for (name, _) in std::env::vars_os() {
@@ -38,9 +25,7 @@ fn built() -> &'static Path {
                 command.env_remove(name);
             }
         }
-        Running::start(command.current_dir(root()).stdin(Stdio::null()))
-            .end(BUILD_LIMIT)
-            .success();
+        finishes(command.current_dir(root()));
         target.join("debug/examples")
     })
 }
@@ -173,9 +158,8 @@ fn storage_refuses_the_write_of_a_holder_that_was_paused() {
 
 #[test]
 fn a_token_is_replaced_while_invoices_are_written() {
-    let Some(servers) = servers_with_users(3, "old") else {
-        return;
-    };
+    skip_unless!(has_users());
+    let servers = servers_with_users(3, "old");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("token");
     fs::write(&file, "old\n").unwrap();
     let urls: Vec<String> = servers
@@ -185,15 +169,10 @@ fn a_token_is_replaced_while_invoices_are_written() {
     let mut command = example("reload_credentials", &servers);
     let program = Running::start(command.arg(&file).env("QUORUMLOCK_NODES", urls.join(",")));
     program.heard("invoice 1\n");
-    let both = |passwords: &[&str]| {
-        servers
-            .iter()
-            .for_each(|server| set_passwords(server, passwords));
-    };
-    both(&["old", "new"]);
+    set_all_passwords(&servers, &["old", "new"]);
     fs::write(&file, "new\n").unwrap();
     program.heard("invoice 15\n"); // three seconds: each connection has logged in anew
-    both(&["new"]);
+    set_all_passwords(&servers, &["new"]);
     ask_each(&servers, &["CLIENT", "KILL", "TYPE", "normal"]);
     program.heard("invoice 25\n");
     // A token that no server accepts changes nothing but what is printed.

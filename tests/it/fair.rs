@@ -75,11 +75,7 @@ fn plain_and_fair_calls_wait_in_one_queue() {
             } else {
                 long_lock(client, "k")
             };
-            if is_fenced {
-                lock.fenced().erase()
-            } else {
-                lock.erase()
-            }
+            fenced_if(is_fenced, lock)
         };
         let locks: Vec<Mutex<Any>> = clients.iter().enumerate().map(lock).collect();
         let held = take(&lock((1, &client(&servers))));

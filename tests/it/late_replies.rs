@@ -77,10 +77,7 @@ fn a_grant_that_comes_with_the_next_reply_is_kept_apart_from_it() {
     // This one answers a SET when the next command has arrived, right before that one's answer.
     let fake = Fake::late();
     let client = short_timeout_client_of([fake.url()]);
-    assert_eq!(
-        failure(&long_lock(&client, "a")).kind(),
-        ErrorKind::Unavailable
-    );
+    fails(long_lock(&client, "a").try_lock(), ErrorKind::Unavailable);
     assert!(fake.wait_for("EVAL", 1, SOON));
     for _ in 0..10 {
         assert!(!matches!(long_lock(&client, "b").try_lock(), Ok(Some(_))));
@@ -109,10 +106,7 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
         assert_soon!(can_take(&warm));
         let held = take(&long_lock(&other, "b"));
         server.pause().unwrap();
-        assert_eq!(
-            failure(&long_lock(&late, "a")).kind(),
-            ErrorKind::Unavailable
-        );
+        fails(long_lock(&late, "a").try_lock(), ErrorKind::Unavailable);
         server.resume().unwrap();
         thread::sleep(Duration::from_millis(pause));
         let mut answer = None;

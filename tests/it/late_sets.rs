@@ -7,55 +7,41 @@
 
 use crate::prelude::*;
 
-#[test]
-fn a_set_that_runs_late_on_the_only_master_is_undone() {
-    undone_when_they_go_on(1, 1, Connections::New);
-    undone_when_they_go_on(1, 1, Connections::Open);
-}
+/// So many nodes, and how many of them hang: the only one, and a majority.
+const HUNG: [(usize, usize); 2] = [(1, 1), (5, 3)];
 
 #[test]
-fn sets_that_run_late_on_a_majority_are_undone() {
-    undone_when_they_go_on(5, 3, Connections::New);
-    undone_when_they_go_on(5, 3, Connections::Open);
-}
-
-#[test]
-fn a_set_that_runs_late_behind_a_reset_is_undone_by_the_only_master() {
-    undone_over_a_new_connection(1, 1);
-}
-
-#[test]
-fn sets_that_run_late_behind_a_reset_are_undone_by_a_majority() {
-    undone_over_a_new_connection(5, 3);
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Connections {
-    New,
-    Open,
-}
-
-#[track_caller]
-fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
-    let servers = Server::several(nodes).unwrap();
-    let hung = &servers[..hung];
-    let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT * 4));
-    if connections == Connections::Open {
-        open_all(&client, &servers);
+fn sets_that_run_late_are_undone() {
+    for ((nodes, hung), are_open) in HUNG
+        .into_iter()
+        .flat_map(|hung| [(hung, false), (hung, true)])
+    {
+        let servers = Server::several(nodes).unwrap();
+        let hung = &servers[..hung];
+        let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT * 4));
+        if are_open {
+            open_all(&client, &servers);
+        }
+        let before = sets(hung);
+        pause(hung);
+        fails(
+            long_lock(&client, "late").try_lock(),
+            ErrorKind::Unavailable,
+        );
+        resume(hung);
+        ran_again(hung, &before);
+        gone_for_good(&servers, "late");
     }
-    let before = sets(hung);
-    pause(hung);
-    assert_eq!(
-        failure(&long_lock(&client, "late")).kind(),
-        ErrorKind::Unavailable
-    );
-    resume(hung);
-    ran_again(hung, &before);
-    gone_for_good(&servers, "late");
+}
+
+#[test]
+fn sets_that_run_late_behind_a_reset_are_undone() {
+    for (nodes, hung) in HUNG {
+        undone_over_a_new_connection(nodes, hung);
+    }
 }
 
 /// The connections break when the `SET`s have been forwarded and the releases have not.
-#[track_caller]
 fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     let servers = Server::several(nodes).unwrap();
     let proxies = Proxy::before_each(&servers);
@@ -96,10 +82,8 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     // The release follows with the next use that finds the connection broken, and that end of the
     // connection may arrive late.
     let connected_anew = || {
-        assert_eq!(
-            failure(&long_lock(&client, "another")).kind(),
-            ErrorKind::Unavailable
-        );
+        let another = long_lock(&client, "another").try_lock();
+        fails(another, ErrorKind::Unavailable);
         cut.iter()
             .zip(&connections)
             .all(|(proxy, before)| proxy.connections() as u64 > *before)

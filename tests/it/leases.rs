@@ -1,7 +1,7 @@
 //! What a lease shows and does not show, and which ones are refused: ended, of something else, or
 //! made up.
 
-use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
+use crate::handing_over::{KEY, TTL, copied, take_everywhere};
 use crate::prelude::*;
 use quorumlock::kind::{Fenced, Read, Set, Slot};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
     for text in [false, true] {
         let lease = take(&mine.mutex(KEY).ttl(TTL)).detach().unwrap();
         let lease = if text { copied(lease) } else { lease };
-        let theirs = take_when_free(&long_lock(&mine, KEY));
+        let theirs = wait_for(&long_lock(&mine, KEY));
         assert_eq!(lease.remaining(), Duration::ZERO);
         let fresh = client(&servers);
         for client in [&mine, &fresh] {

@@ -46,63 +46,27 @@ fn ended(client: &Redlock, cause: Cause) {
 fn permanent_faults_on_a_majority_end_every_wait() {
     let healthy = Server::start().unwrap();
     let locked = [0; 2].map(|_| Server::with(&["--requirepass", "hunter2"]).unwrap());
-    let wrong = locked
-        .each_ref()
-        .map(|server| format!("redis://:hunter3@{}", server.address()));
-    ended(
-        &impatient()
-            .nodes(wrong)
-            .node(healthy.url())
-            .build()
-            .unwrap(),
-        Cause::Auth,
-    );
+    let fail = |urls: Vec<String>, cause| {
+        let builder = impatient().nodes(urls).node(healthy.url());
+        ended(&builder.build().unwrap(), cause);
+    };
+    let wrong = |server: &Server| format!("redis://:hunter3@{}", server.address());
+    fail(locked.iter().map(wrong).collect(), Cause::Auth);
 
     let servers = Server::several(2).unwrap();
-    let missing = servers
-        .iter()
-        .map(|server| format!("{}/9999", server.url()));
-    ended(
-        &impatient()
-            .nodes(missing)
-            .node(healthy.url())
-            .build()
-            .unwrap(),
-        Cause::Database,
-    );
+    let missing = |server: &Server| format!("{}/9999", server.url());
+    fail(servers.iter().map(missing).collect(), Cause::Database);
 
     if has_users() {
-        ask_each(
-            &servers,
-            &[
-                "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
-            ],
-        );
-        let denied = servers
-            .iter()
-            .map(|server| format!("redis://reader:pw@{}", server.address()));
-        ended(
-            &impatient()
-                .nodes(denied)
-                .node(healthy.url())
-                .build()
-                .unwrap(),
-            Cause::NoPermission,
-        );
+        let denied = |server| user(server, &["~*", "+@all", "-set"]);
+        fail(servers.iter().map(denied).collect(), Cause::NoPermission);
     }
 
     ask_each(
         &servers,
         &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
     );
-    ended(
-        &impatient()
-            .nodes(servers.iter().map(Server::url))
-            .node(healthy.url())
-            .build()
-            .unwrap(),
-        Cause::NotMaster,
-    );
+    fail(servers.iter().map(Server::url).collect(), Cause::NotMaster);
 }
 
 #[test]
@@ -168,18 +132,10 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let addresses = vec![servers[0].address(), servers[2].address()];
     for error in &errors {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        let causes: Vec<_> = error
-            .causes()
-            .iter()
-            .map(|node| (node.address(), node.cause()))
-            .collect();
-        assert_eq!(
-            causes,
-            addresses
-                .iter()
-                .map(|at| (at.as_str(), Cause::NoExpiry))
-                .collect::<Vec<_>>()
-        );
+        let causes = error.causes().iter();
+        let causes: Vec<_> = causes.map(|node| (node.address(), node.cause())).collect();
+        let expected = [0, 1].map(|index: usize| (addresses[index].as_str(), Cause::NoExpiry));
+        assert_eq!(causes, expected);
         assert!(
             error.is_permanent()
                 && error
@@ -219,12 +175,7 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
         "another program may be about to set the expiry"
     );
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            permits
-                .lock_timeout(LONG)
-                .unwrap()
-                .expect("the other one is released")
-        });
+        let waiting = scope.spawn(|| wait_for(&permits));
         assert_soon!(
             !reported().is_empty(),
             "the permit is lost without an event"

@@ -1,10 +1,11 @@
 //! What most tests name: their own tools, the library, and parts of the standard library.
 
 pub(crate) use crate::clients::*;
+pub(crate) use crate::storm::durable;
 pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
 pub(crate) use crate::support::fake::{Act, Fake, healthy, is, say};
-pub(crate) use crate::support::process::{alone, eventually, succeeds};
+pub(crate) use crate::support::process::{alone, eventually, new_folder, succeeds};
 pub(crate) use crate::support::proxy::{Direction, Proxy};
 pub(crate) use crate::support::queues::{
     count, entries, has_channels, has_entries, no_entry_stays,

@@ -1,7 +1,7 @@
 //! What README.md and the manual print works as it is printed: the first program with the manifest
 //! lines beside it, the users of the access control lists, and the configuration of nodes.
 
-use crate::capi::library::{BUILD_LIMIT, Running, root};
+use crate::capi::library::{cargo, finishes, root};
 use crate::prelude::*;
 
 /// The code blocks of this language behind a heading of a page, as they are printed.
@@ -37,13 +37,9 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
     .unwrap();
     fs::write(folder.join("src/main.rs"), program).unwrap();
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args(["run", "--quiet", "--offline", "--target-dir"])
-        .arg(folder.with_file_name("readme-target"));
-    let said = Running::start(command.current_dir(&folder).stdin(Stdio::null()))
-        .end(BUILD_LIMIT)
-        .success();
+    let mut command = cargo("run --quiet --offline --target-dir");
+    command.arg(folder.with_file_name("readme-target"));
+    let said = finishes(command.current_dir(&folder));
     assert!(said.starts_with("held for 4.9"), "{said}");
 }
 
@@ -73,16 +69,16 @@ fn version(server: &Server) -> ((u32, u32), bool) {
 fn user_of(server: &Server) -> String {
     let line = blocks("src/docs/operations.md", "## Access control", "text").remove(0);
     let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(
-        server.command(&words).unwrap(),
-        Answer::Text("OK".into()),
-        "{line}"
-    );
+    ok(server, &words);
     let password = words
         .iter()
         .find_map(|word| word.strip_prefix('>'))
         .unwrap();
     format!("redis://{}:{password}@{}", words[2], server.address())
+}
+
+fn order(client: &Redlock) -> Mutex {
+    client.mutex("orders/42").ttl(Duration::from_secs(30))
 }
 
 /// Takes, extends and releases a lock, hears of a release by another client, and is heard.
@@ -136,34 +132,15 @@ fn the_printed_user_may_do_all_that_plain_fenced_and_fair_locks_need() {
         );
     }
     let url = user_of(&server[0]);
-    goes_through_a_life(&url, |client| {
-        client
-            .mutex("orders/42")
-            .ttl(Duration::from_secs(30))
-            .erase()
-    });
-    goes_through_a_life(&url, |client| {
-        client
-            .mutex("orders/42")
-            .ttl(Duration::from_secs(30))
-            .fenced()
-            .erase()
-    });
-    goes_through_a_life(&url, |client| {
-        client
-            .mutex("orders/42")
-            .ttl(Duration::from_secs(30))
-            .fair()
-            .erase()
-    });
-    goes_through_a_life(&url, |client| {
-        client
-            .mutex("orders/42")
-            .ttl(Duration::from_secs(30))
-            .fenced()
-            .fair()
-            .erase()
-    });
+    let kinds: [fn(&Redlock) -> Mutex<Any>; 4] = [
+        |client| order(client).erase(),
+        |client| order(client).fenced().erase(),
+        |client| order(client).fair().erase(),
+        |client| order(client).fenced().fair().erase(),
+    ];
+    for make in kinds {
+        goes_through_a_life(&url, make);
+    }
     let set = client_of([&url]).mutex_set(["orders/42", "orders/43"]);
     drop(set.lock().unwrap());
     gone_for_good(&server, "orders/42");

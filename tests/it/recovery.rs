@@ -65,26 +65,15 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
 
 #[test]
 fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
-    let mut server = Server::with(&[
-        "--tcp-backlog",
-        "1",
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "always",
-    ])
-    .unwrap();
+    let plan = durable().arguments(&["--tcp-backlog", "1"]);
+    let mut server = plan.start().unwrap();
     let client = client_at([server.url()], |builder| {
         builder.node_timeout(Duration::from_secs(3))
     });
     let guard = take(&long_lock(&client, "k"));
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());
-    server.pause().unwrap();
-    let address = server.address().parse().unwrap();
-    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
-    let connections: Vec<_> = (0..10).map_while(connect).collect();
-    assert!(connections.len() < 10, "the queue takes all");
+    let connections = hang_and_fill(&server);
     // Finds its connection closed, and begins another one, which the full queue neither takes nor
     // refuses.
     drop(guard);

@@ -81,22 +81,9 @@ fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
         };
         let client = client_of_urls([genuine, servers[1].url()], &fake, number);
         for _ in 0..2 {
-            let guard = long_lock(&client, "k")
-                .try_lock()
-                .unwrap()
-                .expect("a majority is free");
-            assert_eq!(
-                guard.extend(Duration::from_secs(30)).unwrap(),
-                ExtendOutcome::Extended,
-                "{:?}",
-                client.nodes()
-            );
-            assert_eq!(
-                guard.unlock().unwrap(),
-                ReleaseOutcome::Released,
-                "{:?}",
-                client.nodes()
-            );
+            let guard = take(&long_lock(&client, "k"));
+            extend(&guard, Duration::from_secs(30));
+            unlock(guard);
         }
         fake_votes += usize::from(has_vote(&client, &fake));
     }
@@ -113,10 +100,7 @@ fn a_node_with_a_false_run_id_that_grants_makes_no_second_holder() {
     let fake = repeating_fake(&servers[0], "+OK\r\n", ":1\r\n");
     for number in 0..CLIENTS {
         let [first, second] = [number, number + 1].map(|number| client(&servers, &fake, number));
-        let guard = long_lock(&first, "k")
-            .try_lock()
-            .unwrap()
-            .expect("a majority is free");
+        let guard = take(&long_lock(&first, "k"));
         assert!(is_held(&long_lock(&second, "k")), "{:?}", second.nodes());
         unlock(guard);
     }

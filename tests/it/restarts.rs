@@ -81,8 +81,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
 
 #[test]
 fn a_durable_node_counts_at_once_and_has_its_keys() {
-    let start = || Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
-    let mut server = [start()];
+    let mut server = [durable().start().unwrap()];
     let build = |node: String| Redlock::builder().node(node).node_timeout(SOON / 10);
     let client = build(server[0].url()).durable(true).build().unwrap();
     let theirs = build(format!("{}?durable=true", server[0].url()))
@@ -105,15 +104,8 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
 #[test]
 fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     skip_unless!(has_slow_loading());
-    let slowly = [
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "always",
-        "--key-load-delay",
-        "300",
-    ];
-    let mut server = Server::with(&slowly).unwrap();
+    let slowly = durable().arguments(&["--key-load-delay", "300"]);
+    let mut server = slowly.start().unwrap();
     let fill = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, i) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
     let client = client_at([server.url()], |builder| {

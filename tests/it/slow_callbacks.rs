@@ -71,10 +71,7 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
         assert_eq!(slow.gave_up.load(Ordering::Relaxed), 0);
     }
     let permit = client.semaphore(KEY, 2).ttl(TTL).try_lock();
-    assert_eq!(
-        permit.expect_err("the lease has ended").kind(),
-        ErrorKind::Unavailable
-    );
+    fails(permit, ErrorKind::Unavailable);
     gone_for_good(&servers, KEY);
     gone_for_good(&servers, "slow#0");
     slow.is_on.store(false, Ordering::Relaxed);
@@ -89,17 +86,11 @@ fn a_guard_that_took_an_extension_is_valid_too() {
         builder.observer(calling(&slow, Slow::event))
     });
     let written = client.write_mutex(KEY).ttl(TTL).lock().unwrap();
-    assert_eq!(
-        written.downgrade().expect_err("the lease has ended").kind(),
-        ErrorKind::LeaseLost
-    );
+    fails(written.downgrade(), ErrorKind::LeaseLost);
     let reentrant = client.mutex(KEY).ttl(TTL).reentrant();
     let outer = reentrant.lock().unwrap();
     thread::sleep(TTL / 2);
-    assert_eq!(
-        reentrant.lock().expect_err("the lease has ended").kind(),
-        ErrorKind::LeaseLost
-    );
+    fails(reentrant.lock(), ErrorKind::LeaseLost);
     assert!(outer.remaining().is_zero());
 }
 

@@ -47,13 +47,7 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
                     stands(&client, key).is_none_or(|left| left <= D + Duration::from_millis(1))
                 );
                 assert!(begun.elapsed() > D || is_held(&mutex));
-                let theirs = other.mutex("k");
-                let theirs = if key == "k" {
-                    theirs.erase()
-                } else {
-                    theirs.fenced().erase()
-                };
-                let next = theirs.lock_timeout(SOON * 2).unwrap().expect("it ends");
+                let next = wait_for(&fenced_if(key != "k", other.mutex("k")));
                 assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
                 unlock(next);
             }
@@ -82,11 +76,7 @@ fn readers_and_writers_keep_their_entries_as_well() {
                 assert!(is_held(&other.write_mutex("k")));
                 assert_eq!(other.read_mutex("k").try_lock().unwrap().is_some(), is_read);
             }
-            let next = other
-                .write_mutex("k")
-                .lock_timeout(SOON * 2)
-                .unwrap()
-                .expect("it ends");
+            let next = wait_for(&other.write_mutex("k"));
             assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
             unlock(next);
         }
@@ -109,21 +99,9 @@ fn who_shares_a_lock_keeps_it_as_well() {
     drop((first, outer));
     unlock(second);
     unlock(inner);
-    drop(
-        other
-            .write_mutex("k")
-            .lock_timeout(SOON * 2)
-            .unwrap()
-            .expect("it ends"),
-    );
+    drop(wait_for(&other.write_mutex("k")));
     assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
-    drop(
-        other
-            .mutex("levels")
-            .lock_timeout(SOON * 2)
-            .unwrap()
-            .expect("it ends"),
-    );
+    drop(wait_for(&other.mutex("levels")));
     assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
 }
 
@@ -136,11 +114,7 @@ fn a_release_after_its_time_frees_the_lock() {
     unlock(guard);
     nowhere(&servers, "k");
     unlock(take(&long_lock(&client, "other").min_hold(Duration::ZERO)));
-    let error = client
-        .mutex("k")
-        .min_hold(LONG_TTL * 3)
-        .try_lock()
-        .unwrap_err();
+    let error = failure(&client.mutex("k").min_hold(LONG_TTL * 3));
     let says = "min_hold of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every \
                 client of these nodes";
     assert_eq!(
@@ -168,8 +142,7 @@ fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
 
 #[test]
 fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
-    let mut servers =
-        vec![Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()];
+    let mut servers = vec![durable().start().unwrap()];
     servers.extend(Server::several(2).unwrap());
     let client = client(&servers);
     let guard = take(&long_lock(&client, "k").min_hold(D * 20));

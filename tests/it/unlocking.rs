@@ -3,51 +3,14 @@
 
 use crate::prelude::*;
 use crate::support::fake::Event;
-use quorumlock::event::{Event as ClientEvent, LossReason};
+use quorumlock::event::Event as ClientEvent;
 
-const SOON: Duration = Duration::from_secs(10);
-const LONG_TTL: Duration = Duration::from_secs(60);
-
-/// Counts losses and releases without an outcome.
-#[derive(Default)]
-struct Counter {
-    lost: AtomicUsize,
-    failed: AtomicUsize,
-}
-
-impl Counter {
-    fn event(&self, event: &ClientEvent) {
-        match event {
-            ClientEvent::Lost { reason, .. } => {
-                assert_eq!(*reason, LossReason::KeyGone);
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
-            ClientEvent::ReleaseFailed { .. } => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-            }
-            _ => {}
-        }
+fn is_loss(event: &ClientEvent) -> Option<bool> {
+    match event {
+        ClientEvent::Lost { .. } => Some(true),
+        ClientEvent::ReleaseFailed { .. } => Some(false),
+        _ => None,
     }
-}
-
-impl Counter {
-    fn counts(&self) -> (usize, usize) {
-        (
-            self.lost.load(Ordering::Relaxed),
-            self.failed.load(Ordering::Relaxed),
-        )
-    }
-}
-
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < SOON {
-        if condition() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    false
 }
 
 /// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum
@@ -56,11 +19,9 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
 fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
     for is_dropped in [false, true] {
         let mut servers = Server::several(3).unwrap();
-        let counter = Arc::new(Counter::default());
+        let seen = Seen::nothing();
         let client = client_at(servers.iter().map(Server::url), |builder| {
-            builder
-                .max_ttl(LONG_TTL)
-                .observer(calling(&counter, Counter::event))
+            builder.max_ttl(LONG_TTL).observer(seen.by(is_loss))
         });
         servers[0].kill();
         let guard = client.mutex("held").ttl(LONG_TTL).lock().unwrap();
@@ -69,16 +30,16 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
             let _ = client.mutex("other").ttl(LONG_TTL).try_lock();
             client.nodes().unwrap()[0].state() == NodeState::Voting
         };
-        assert!(eventually(votes), "{:?}", client.nodes());
+        assert_soon!(votes(), "{:?}", client.nodes());
         servers[2].pause().unwrap();
         assert!(guard.remaining() > LONG_TTL / 2);
         if is_dropped {
             drop(guard);
             let is_told = || {
                 let _ = client.mutex("other").ttl(LONG_TTL).try_lock();
-                counter.failed.load(Ordering::Relaxed) > 0
+                seen.all().contains(&false)
             };
-            assert!(eventually(is_told));
+            assert_soon!(is_told());
         } else {
             let error = guard
                 .unlock()
@@ -86,7 +47,7 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert_eq!(error.causes().len(), 1, "{error}");
         }
-        assert_eq!(counter.counts().0, 0, "it was held, and is not lost");
+        assert!(!seen.all().contains(&true), "it was held, and is not lost");
         servers[2].resume().unwrap();
     }
 }

@@ -181,14 +181,7 @@ fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
         let servers = Server::several(5).unwrap();
         let ttl = Duration::from_millis(600);
         for is_fenced in [false, true] {
-            let mutex = |client: Redlock, ttl| {
-                let mutex = client.mutex("k").ttl(ttl);
-                if is_fenced {
-                    mutex.fenced().erase()
-                } else {
-                    mutex.erase()
-                }
-            };
+            let mutex = |client: Redlock, ttl| fenced_if(is_fenced, client.mutex("k").ttl(ttl));
             let holder = || {
                 let mutex = mutex(client(&servers), ttl);
                 move || mutex.lock().unwrap()

@@ -19,18 +19,13 @@ fn urls(servers: &[Server]) -> Vec<String> {
 #[track_caller]
 fn starts_quickly(program: &str, arguments: &[String]) {
     let servers = Server::several(3).unwrap();
-    let said = run(program, arguments.iter().cloned().chain(urls(&servers))).success();
+    let said = run(program, [arguments, &urls(&servers)].concat()).success();
     assert!(
         said.contains("ours for") && said.ends_with("released in time\n"),
         "{said}"
     );
-    let failed = run(
-        program,
-        arguments
-            .iter()
-            .cloned()
-            .chain(["redis://127.0.0.1:1".to_owned()]),
-    );
+    let nobody = ["redis://127.0.0.1:1".to_owned()];
+    let failed = run(program, [arguments, &nobody].concat());
     assert_eq!(failed.status.code(), Some(2), "{}", failed.errors);
     assert!(
         failed.errors.contains("127.0.0.1:1: connection refused"),
@@ -69,19 +64,11 @@ fn the_quickstart_in_cpp_runs() {
 
 #[test]
 fn the_quickstart_in_python_runs() {
-    let script = root()
-        .join("examples/c/quickstart.py")
-        .display()
-        .to_string();
+    let script = root().join("examples/c/quickstart.py");
+    let files = [script, library().join("libquorumlock.so")];
+    let [script, library] = files.map(|path| path.display().to_string());
     // It writes nothing beside the examples.
-    starts_quickly(
-        "python3",
-        &[
-            "-B".to_owned(),
-            script,
-            library().join("libquorumlock.so").display().to_string(),
-        ],
-    );
+    starts_quickly("python3", &["-B".to_owned(), script, library]);
 }
 
 #[test]

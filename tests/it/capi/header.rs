@@ -15,25 +15,16 @@ fn the_header_compiles_as_every_language_that_may_include_it() {
                 .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-include"])
                 .arg(header())
                 .arg("/dev/null");
-            Running::start(command.stdin(Stdio::null()))
-                .end(LIMIT)
-                .success();
+            finishes(&mut command);
         }
     }
 }
 
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
-    let listed = run(
-        "nm",
-        [
-            "-D",
-            "--defined-only",
-            "--format=posix",
-            library_path("so").as_str(),
-        ],
-    )
-    .success();
+    let mut nm = Command::new("nm");
+    nm.args(["-D", "--defined-only", "--format=posix"]);
+    let listed = finishes(nm.arg(library().join("libquorumlock.so")));
     let exported: BTreeSet<&str> = listed
         .lines()
         .filter_map(|line| line.split(' ').next())
@@ -48,13 +39,6 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
     assert_eq!(exported, declared);
 }
 
-fn header() -> std::path::PathBuf {
+fn header() -> PathBuf {
     root().join("src/ffi/quorumlock.h")
-}
-
-fn library_path(kind: &str) -> String {
-    library()
-        .join(format!("libquorumlock.{kind}"))
-        .display()
-        .to_string()
 }

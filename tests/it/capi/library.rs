@@ -149,6 +149,20 @@ pub(crate) fn run<S: AsRef<OsStr>>(
     Running::start(Command::new(program).args(arguments).stdin(Stdio::null())).end(LIMIT)
 }
 
+/// Cargo, with these words.
+pub(crate) fn cargo(words: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words.split(' '));
+    command
+}
+
+/// Runs a program, which may build something, to an end without a failure. Returns what it printed.
+#[track_caller]
+pub(crate) fn finishes(command: &mut Command) -> String {
+    let running = Running::start(command.stdin(Stdio::null()));
+    running.end(BUILD_LIMIT).success()
+}
+
 /// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time. Where servers
 /// listen by TLS, they are those of [`library_with_tls`].
 pub(crate) fn library() -> &'static Path {
@@ -167,25 +181,12 @@ pub(crate) fn library_with_tls() -> &'static Path {
 
 fn build(features: &str, folder: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the
     // test that counts instructions by file.
-    command.args([
-        "rustc",
-        "--release",
-        "--lib",
-        "--features",
-        features,
-        "--crate-type",
-        "cdylib,staticlib,lib",
-    ]);
+    let mut command = cargo("rustc --release --lib --crate-type cdylib,staticlib,lib --features");
     command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
-    command
-        .arg("--target-dir")
-        .arg(&target)
-        .current_dir(root())
-        .stdin(Stdio::null());
-    Running::start(&mut command).end(BUILD_LIMIT).success();
+    command.args([features, "--target-dir"]).arg(&target);
+    finishes(command.current_dir(root()));
     target.join("release")
 }
 
@@ -239,9 +240,7 @@ pub(crate) fn compile_with<'f>(
         .arg(&source)
         .arg("-o")
         .arg(&program);
-    Running::start(command.arg("-pthread").args(flags).stdin(Stdio::null()))
-        .end(LIMIT)
-        .success();
+    finishes(command.arg("-pthread").args(flags));
     program
 }
 
@@ -264,40 +263,28 @@ pub(crate) fn compile_rust(name: &str, source: &str) -> PathBuf {
     command
         .arg("-L")
         .arg(format!("dependency={}", library().join("deps").display()));
-    Running::start(command.stdin(Stdio::null()))
-        .end(LIMIT)
-        .success();
+    finishes(&mut command);
     program
 }
 
 /// Whether the C compiler has this sanitizer. When it has not, that is printed.
 #[allow(clippy::print_stdout)]
 pub(crate) fn has_sanitizer(flag: &str) -> bool {
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let programs = library().with_file_name("programs");
-    std::fs::create_dir_all(&programs).unwrap();
     // Tests ask at once, some in processes of their own: a program that a compiler still writes
     // cannot be started.
-    let name = format!(
-        "empty-{}-{}",
-        std::process::id(),
-        ASKED.fetch_add(1, Ordering::Relaxed)
-    );
-    let source = programs.join(format!("{name}.c"));
-    let program = programs.join(name);
-    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
-    let mut command = Command::new("cc");
-    command
-        .arg(flag)
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .stdin(Stdio::null());
-    let compiles = Running::start(&mut command).end(LIMIT).status.success();
+    let folder = new_folder("empty");
+    let source = folder.join("empty.c");
+    let program = folder.join("empty");
+    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let arguments = [
+        OsStr::new(flag),
+        source.as_ref(),
+        "-o".as_ref(),
+        program.as_ref(),
+    ];
+    let compiles = run("cc", arguments).status.success();
     let works = compiles && run(&program, [""; 0]).status.success();
-    [source, program]
-        .iter()
-        .for_each(|file| _ = std::fs::remove_file(file));
+    fs::remove_dir_all(folder).unwrap();
     if !works {
         println!("LEFT OUT: the C compiler has no {flag}");
     }

@@ -197,17 +197,15 @@ fn a_library_that_is_closed_leaves_nothing() {
         .args([path.as_str(), "3"])
         .args(&urls)
         .stdin(Stdio::null());
-    assert_eq!(
-        Running::start(&mut command).end(LIMIT).success(),
-        "nothing is left\n"
-    );
+    let said = Running::start(&mut command).end(LIMIT).success();
+    assert_eq!(said, "nothing is left\n");
 }
 
 #[test]
 fn restarts_of_nodes_are_reported() {
     let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
     let mut servers = Server::several(3).unwrap();
-    servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
+    servers.push(durable().start().unwrap());
     ask(&servers[1], &["CONFIG", "SET", "maxmemory", "100mb"]);
     ask(
         &servers[1],
@@ -231,13 +229,12 @@ fn restarts_of_nodes_are_reported() {
     }
     input.write_all(b"\n").unwrap();
     let said = running.end(LIMIT).success();
-    assert!(
-        said.contains(&format!(
-            "14: {} may have forgotten locks, does not vote for ",
-            servers[0].address()
-        )),
-        "{said}"
-    );
+    let has = |line: String| assert!(said.contains(&line), "{line}: {said}");
+    let addresses: Vec<String> = servers.iter().map(Server::address).collect();
+    has(format!(
+        "14: {} may have forgotten locks, does not vote for ",
+        addresses[0]
+    ));
     for server in &servers {
         for (kind, line) in [
             (24, "noted a max_ttl of 30 s, this one has 60 s"),
@@ -247,30 +244,15 @@ fn restarts_of_nodes_are_reported() {
             assert_eq!(said.matches(&line).count(), 1, "{line}: {said}");
         }
     }
-    assert!(
-        said.contains(&format!(
-            "13: {} may evict locks (allkeys-lru)",
-            servers[1].address()
-        )),
-        "{said}"
-    );
-    assert!(
-        said.contains(&format!("node 0: {}: in quarantine", servers[0].address())),
-        "{said}"
-    );
+    has(format!(
+        "13: {} may evict locks (allkeys-lru)",
+        addresses[1]
+    ));
+    has(format!("node 0: {}: in quarantine", addresses[0]));
     for index in [1, 2, 3] {
-        assert!(
-            said.contains(&format!(
-                "node {index}: {}: voting",
-                servers[index].address()
-            )),
-            "{said}"
-        );
+        has(format!("node {index}: {}: voting", addresses[index]));
     }
-    assert!(
-        said.contains("node 4: 127.0.0.1:1: down, known for "),
-        "{said}"
-    );
+    has("node 4: 127.0.0.1:1: down, known for ".into());
 }
 
 /// Cancellation ends a thread after its call, and not in the middle of it. No key is left.

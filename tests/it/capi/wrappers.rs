@@ -75,37 +75,24 @@ fn the_numbers_of_python_are_those_of_the_header() {
             .map(|line| line.trim_start_matches("QUORUMLOCK_").to_owned())
             .collect()
     };
-    let body = header
-        .split("typedef enum quorumlock_result {")
-        .nth(1)
-        .unwrap()
-        .split('}')
-        .next()
-        .unwrap();
-    let class = python
-        .split("class Result")
-        .nth(1)
-        .unwrap()
-        .split("\n\n\n")
-        .next()
-        .unwrap();
+    let body = between(&header, "typedef enum quorumlock_result {", "}");
+    let class = between(&python, "class Result", "\n\n\n");
     assert!(!numbers(body).is_empty());
     assert_eq!(numbers(body), numbers(class));
+}
+
+fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
+    let (_, rest) = text.split_once(begin).unwrap();
+    rest.split_once(end).unwrap().0
 }
 
 /// The servers that a program is run against, and what it prints.
 fn works(program: &str, arguments: &[String]) {
     let mut servers = Server::several(2).unwrap();
     // The last one is declared durable.
-    servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
-    let said = run(
-        program,
-        arguments
-            .iter()
-            .cloned()
-            .chain(servers.iter().map(Server::url)),
-    )
-    .success();
+    servers.push(durable().start().unwrap());
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let said = run(program, [arguments, &urls].concat()).success();
     assert_eq!(said, "every wrapper works\n");
 }
 

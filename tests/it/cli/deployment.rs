@@ -412,15 +412,7 @@ pub(super) fn run(mut command: Command) -> Ended {
 
 /// A new folder for the files of a test.
 pub(super) fn folder() -> PathBuf {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!(
-        "cli-{}-{}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    );
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&path).unwrap();
-    path
+    new_folder("cli")
 }
 
 /// The events that `--json-events` wrote: names, and the numbers of each.

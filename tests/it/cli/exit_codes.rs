@@ -31,8 +31,7 @@ fn every_exit_code_says_what_happened() {
         (&unavailable, 69),
     ];
     for (words, expected) in table {
-        let ended = deployment.run(words);
-        assert_eq!(ended.code, Some(expected), "{words}: {}", ended.all());
+        deployment.ends(expected, words);
     }
     for (names, script, code) in [("a b", "exit 3", 3), ("a", "kill -9 $$", 137)] {
         let mut tool = deployment.tool(&format!("run {names} -- sh -c"));

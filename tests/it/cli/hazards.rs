@@ -31,10 +31,6 @@ fn set(deployment: &Deployment, name: &str, value: &str) {
     ok(server, &["CONFIG", "SET", name, value]);
 }
 
-fn durable() -> Server {
-    Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()
-}
-
 fn replica(master: &Server) -> Server {
     let port = master.port().to_string();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &port]).unwrap();
@@ -107,7 +103,7 @@ fn a_replica_and_how_far_it_lags_are_named_with_what_its_promotion_means() {
 
 #[test]
 fn a_durable_node_with_a_replica_is_no_better_than_the_replica() {
-    let deployment = Deployment::of_one(durable());
+    let deployment = Deployment::of_one(durable().start().unwrap());
     finds(&deployment, "--durable", 0, &["fine: all 1 nodes vote"]);
     let _replica = replica(&deployment.servers[0]);
     let address = deployment.servers[0].address();
@@ -122,7 +118,7 @@ fn a_durable_node_with_a_replica_is_no_better_than_the_replica() {
 
 #[test]
 fn a_declaration_is_compared_with_the_settings_of_the_node() {
-    let deployment = Deployment::of_one(durable());
+    let deployment = Deployment::of_one(durable().start().unwrap());
     let url = deployment.servers[0].url();
     let address = deployment.servers[0].address();
     // In the URL, as for all nodes.
@@ -159,8 +155,7 @@ fn a_declaration_is_compared_with_the_settings_of_the_node() {
     finds(&deployment, "--durable", 1, &[ignored, holds]);
 
     // What withholds its settings is not verified, as a service.
-    let plan = Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let plan = plan.arguments(&["--rename-command", "CONFIG", ""]);
+    let plan = durable().arguments(&["--rename-command", "CONFIG", ""]);
     let deployment = Deployment::of_one(plan.start().unwrap());
     let notes = [
         "note: no-config: the server does not know CONFIG: appendfsync, save points and min-replicas-to-write are not \

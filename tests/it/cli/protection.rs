@@ -199,10 +199,8 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
         .succeeds(&patient)
         .prints(&format!("{lost}within max_ttl\n"));
 
-    let appending = ["--appendonly", "yes", "--appendfsync", "always"];
-    let start = |_| Server::with(&appending).unwrap();
     let durable = Deployment {
-        servers: (0..3).map(start).collect(),
+        servers: (0..3).map(|_| durable().start().unwrap()).collect(),
     };
     durable
         .succeeds(&format!("{patient} --durable"))

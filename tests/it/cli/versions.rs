@@ -4,7 +4,7 @@
 //! release; where there is none, the tests do nothing.
 
 use super::*;
-use crate::capi::library::{self, BUILD_LIMIT, root};
+use crate::capi::library::{cargo, finishes, root};
 use std::sync::OnceLock;
 
 const OTHER_VARIABLE: &str = "QUORUMLOCK_OTHER_VERSION";
@@ -68,25 +68,12 @@ fn last_release() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("release-{tag}"));
     fs::create_dir_all(&source).unwrap();
     let archive = source.join("source.tar").display().to_string();
-    assert!(
-        git(&["archive", "--output", &archive, tag])
-            .unwrap()
-            .status
-            .success()
-    );
-    let unpacked = Command::new("tar")
-        .arg("xf")
-        .arg(&archive)
-        .current_dir(&source)
-        .status();
-    assert!(unpacked.unwrap().success());
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build
-        .args("build --locked --features cli --bin quorumlock --target-dir target".split(' '))
-        .current_dir(&source);
-    library::Running::start(&mut build)
-        .end(BUILD_LIMIT)
-        .success();
+    let archived = git(&["archive", "--output", &archive, tag]);
+    assert!(archived.unwrap().status.success());
+    let mut tar = Command::new("tar");
+    succeeds(tar.args(["xf", &archive]).current_dir(&source));
+    let mut build = cargo("build --locked --features cli --bin quorumlock --target-dir target");
+    finishes(build.current_dir(&source));
     Some(source.join("target/debug/quorumlock"))
 }
 
@@ -119,9 +106,7 @@ fn kinds(other: &Path) -> Vec<Sides> {
 
 #[test]
 fn programs_of_two_versions_exclude_each_other() {
-    let Some(versions) = versions() else {
-        return;
-    };
+    let Some(versions) = versions() else { return };
     let seconds = std::env::var(SECONDS_VARIABLE).ok();
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(4);
     let end = Instant::now() + Duration::from_secs(seconds);
@@ -144,14 +129,7 @@ fn side_by_side(versions: &[PathBuf; 2], sides: Sides, end: Instant) {
             let words = [&RUN[..], side.options, &["--", "sh", "-c", side.command]].concat();
             let mut command = deployment.tool_at(program, &words);
             command.current_dir(&folder);
-            let ended = run(command);
-            let options = side.options;
-            assert_eq!(
-                ended.code,
-                Some(0),
-                "{program:?} {options:?}: {}",
-                ended.all()
-            );
+            run(command).exits(0);
             count += 1;
         }
         count
@@ -205,9 +183,7 @@ fn side_by_side(versions: &[PathBuf; 2], sides: Sides, end: Instant) {
 /// to live of 30 s.
 #[test]
 fn programs_of_two_versions_wake_each_other() {
-    let Some(versions) = versions() else {
-        return;
-    };
+    let Some(versions) = versions() else { return };
     let [other, present] = &versions;
     for sides in kinds(other) {
         for [holder, waiter] in [[other, present], [present, other]] {
@@ -238,8 +214,7 @@ fn programs_of_two_versions_wake_each_other() {
             assert_soon!(waits(), "{title}: it does not queue");
             fs::write(folder.join("go"), "").unwrap();
             let begun = Instant::now();
-            let ended = waiting.wait();
-            assert_eq!(ended.code, Some(0), "{title}: {}", ended.all());
+            waiting.wait().exits(0);
             assert!(begun.elapsed() < SOON, "{title}: {:?}", begun.elapsed());
             held.into_iter().for_each(|child| drop(child.wait()));
         }

@@ -225,13 +225,7 @@ fn a_call_that_is_far_from_its_nodes_has_its_turn() {
         proxies
             .iter()
             .for_each(|proxy| proxy.delay(Duration::from_millis(300)));
-        let lock = |client: &Redlock| {
-            if fenced {
-                fair(client).fenced().erase()
-            } else {
-                fair(client).erase()
-            }
-        };
+        let lock = |client: &Redlock| fenced_if(fenced, fair(client));
         let millis = Duration::from_millis;
         let far = Redlock::builder()
             .nodes(proxies.iter().map(Proxy::url))

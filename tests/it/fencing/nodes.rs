@@ -55,13 +55,6 @@ impl Numbered {
     }
 }
 
-/// Servers that keep what they have granted.
-fn durable(count: usize) -> Vec<Server> {
-    (0..count)
-        .map(|_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap())
-        .collect()
-}
-
 #[test]
 fn numbers_that_differ_are_raised_to_the_greatest() {
     for (kind, count) in KINDS
@@ -143,7 +136,7 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 #[test]
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     for kind in &KINDS {
-        let mut servers = durable(5);
+        let mut servers: Vec<Server> = (0..5).map(|_| durable().start().unwrap()).collect();
         let nodes = servers
             .iter()
             .map(|server| format!("{}?durable=true", server.url()));

@@ -49,12 +49,7 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
             drop(guard);
             assert_soon!(now_held_by().is_none());
             // A holder without a label has none, whatever the one before had.
-            let unlabelled = long_lock(&reader, "k");
-            let guard = take(&if key == "k" {
-                unlabelled.erase()
-            } else {
-                unlabelled.fenced().erase()
-            });
+            let guard = take(&fenced_if(key != "k", long_lock(&reader, "k")));
             assert_eq!(now_held_by().expect("it is held").label(), None);
             drop(guard);
         }
@@ -136,11 +131,7 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     for queue in ["quorumlock-queue:k", "quorumlock-queue:quorumlock-fence:k"] {
         let plain = long_lock(&client, "k");
         let is_fenced = queue.contains("fence");
-        let _guard = take(&if is_fenced {
-            plain.clone().fenced().erase()
-        } else {
-            plain.clone().erase()
-        });
+        let _guard = take(&fenced_if(is_fenced, plain.clone()));
         let holder = || {
             if is_fenced {
                 plain.clone().fenced().holder()

@@ -204,15 +204,9 @@ struct Machine {
 
 impl Machine {
     fn new() -> Machine {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!(
-            "site-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&folder).unwrap();
-        Machine { folder }
+        Machine {
+            folder: new_folder("site"),
+        }
     }
 
     fn command(&self, script: &str) -> Command {
@@ -307,11 +301,8 @@ impl Programs {
         for mut program in self.running.drain(..) {
             assert!(program.wait().unwrap().success());
         }
-        assert_eq!(
-            self.machine.lines("overlaps"),
-            0,
-            "two programs were inside at once"
-        );
+        let overlaps = self.machine.lines("overlaps");
+        assert_eq!(overlaps, 0, "two programs were inside at once");
     }
 }
 

@@ -159,10 +159,7 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
 #[test]
 fn nodes_are_shown_as_they_are() {
     let mut servers = Server::several(2).unwrap();
-    servers.insert(
-        0,
-        Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap(),
-    );
+    servers.insert(0, durable().start().unwrap());
     let replica =
         Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();

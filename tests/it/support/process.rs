@@ -10,8 +10,9 @@ use std::any::type_name;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,16 @@ pub(crate) enum SocketState {
     Established,
     Listening,
     Other,
+}
+
+/// A new folder for files of a test, whose name begins so.
+pub(crate) fn new_folder(name: &str) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{name}-{}-{number}", std::process::id());
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&path).expect("a folder");
+    path
 }
 
 /// Runs a program that must succeed, and returns what it prints. Its errors are shown as the test's

@@ -1,5 +1,6 @@
 //! Without the feature, TLS brings nothing to a build.
 
+use crate::capi::library::{cargo, root};
 use crate::prelude::*;
 
 /// As many crates as the library without features may consist of, itself included.
@@ -7,12 +8,8 @@ const MOST_CRATES: usize = 13;
 
 /// The crates of a build for this machine with these features, without their versions.
 fn crates(features: &str) -> BTreeSet<String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args("tree --offline --edges normal --prefix none --features".split(' '))
-        .arg(features)
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
-    succeeds(&mut command)
+    let mut command = cargo("tree --offline --edges normal --prefix none --features");
+    succeeds(command.arg(features).current_dir(root()))
         .lines()
         .filter_map(|line| line.split(' ').next())
         .map(str::to_owned)

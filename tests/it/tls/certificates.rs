@@ -52,16 +52,9 @@ impl Particulars {
 
 impl Authority {
     pub(crate) fn new() -> Authority {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!(
-            "quorumlock-ca-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
         let authority = Authority {
-            directory: std::env::temp_dir().join(name),
+            directory: new_folder("ca"),
         };
-        fs::create_dir(&authority.directory).unwrap();
         let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
         authority.openssl(&format!(
             "req -x509 {key} -days 3650 -subj /CN=hunter2-ca -keyout ca.key -out ca.crt"

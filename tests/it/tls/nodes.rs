@@ -97,7 +97,7 @@ fn hung_killed_and_late_ones() {
         "late_sets::",
         "recovery::",
         "watchdog::restarts::a_node_that_comes_back_empty",
-        "reconnect::connections_closed_just_now",
+        "reconnect::connections_that_were_closed",
     ]);
 }
 
