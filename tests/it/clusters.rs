@@ -338,12 +338,12 @@ fn a_connection_that_fails_once_is_no_restart_of_the_master() {
             "INFO" => {
                 let ids = ["run_id", "master_replid", "master_replid2"];
                 let ids = ids.map(|field| format!("{field}:{}\r\n", "7".repeat(40)));
-                vec![bulk(&format!(
-                    "redis_mode:cluster\r\nrole:master\r\n{}",
-                    ids.concat()
-                ))]
+                let ids = ids.concat();
+                vec![say(&bulk(&format!(
+                    "redis_mode:cluster\r\nrole:master\r\n{ids}"
+                )))]
             }
-            "CLUSTER" => vec![bulk(ONE_SHARD)],
+            "CLUSTER" => vec![say(&bulk(ONE_SHARD))],
             _ => vec![Act::Say(healthy(command))],
         },
     });
@@ -404,17 +404,13 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
 
 const ONE_SHARD: &str = "cluster_slots_assigned:16384\r\ncluster_size:1";
 
-fn bulk(text: &str) -> Act {
-    say(&format!("${}\r\n{text}\r\n", text.len()))
-}
-
 /// What a server of one shard replies, in this role, which names the server at this port.
 fn naming(port: &Arc<AtomicU16>, role: &'static str) -> Fake {
     let port = Arc::clone(port);
     Fake::on_command(move |command| {
         vec![match command[0].as_str() {
-            "INFO" => bulk(&format!("redis_mode:cluster\r\nrole:{role}")),
-            "CLUSTER" => bulk(ONE_SHARD),
+            "INFO" => say(&bulk(&format!("redis_mode:cluster\r\nrole:{role}"))),
+            "CLUSTER" => say(&bulk(ONE_SHARD)),
             "TIME" => say("*2\r\n$1\r\n9\r\n$1\r\n5\r\n"),
             "GET" if role == "master" => say("$-1\r\n"),
             _ => {

@@ -48,23 +48,24 @@ impl Raw {
     }
 
     /// The reply to these words, or the next one to none.
-    pub(crate) fn say(&mut self, words: &[&[u8]]) -> String {
+    pub(crate) fn say<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
         let mut request = Vec::new();
         if !words.is_empty() {
-            resp::encode(&mut request, words);
+            resp::encode(&mut request, &words);
         }
         in_short(&self.ask(&request))
     }
 
     /// Waits until the node has seen the end of the last connection that received from a channel.
     fn await_no_receiver(&mut self, channel: &str) {
-        while self.say(&[b"PUBLISH", channel.as_bytes(), b""]) != ":0\r\n" {}
+        while self.say(&["PUBLISH", channel, ""]) != ":0\r\n" {}
     }
 }
 
 /// What a server answers to one command on a connection of its own.
 pub(crate) fn say_once(address: &str, words: &[&str]) -> String {
-    Raw::connect(address).say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
+    Raw::connect(address).say(words)
 }
 
 /// A reply, without what differs from one moment to the next, or from one version to the next and
@@ -151,12 +152,14 @@ pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
     })
 }
 
+pub(crate) fn connect_both(server: &Server, node: &EmbeddedNode) -> [Raw; 2] {
+    [server.address(), address_of(node)].map(|address| Raw::connect(&address))
+}
+
 fn same_answers(server: &Server, node: &EmbeddedNode, requests: &[Vec<String>]) {
-    let mut real = Raw::connect(&server.address());
-    let mut embedded = Raw::connect(&address_of(node));
+    let [mut real, mut embedded] = connect_both(server, node);
     for request in requests {
-        let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
-        assert_eq!(real.say(&words), embedded.say(&words), "{request:?}");
+        assert_eq!(real.say(request), embedded.say(request), "{request:?}");
     }
 }
 
@@ -236,24 +239,10 @@ fn conversation(address: &str) -> Vec<String> {
     let waits = "quorumlock:0000000000000007";
     let entry = "0000000000000007m1";
     let mut said = Vec::new();
-    let mut say = |raw: &mut Raw, words: &[&str]| {
-        said.push(without_remaining(&raw.say(
-            &words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>(),
-        )));
-    };
-    let take = [
-        "EVAL",
-        plain::SCRIPT.text,
-        "1",
-        "k",
-        "take",
-        &theirs,
-        LONG,
-        entry,
-        "5",
-        "f",
-    ];
-    let release = |token| ["EVAL", plain::SCRIPT.text, "1", "k", "release", token];
+    let mut say = |raw: &mut Raw, words: &[&str]| said.push(without_remaining(&raw.say(words)));
+    let script = ["EVAL", plain::SCRIPT.text, "1", "k"];
+    let take = [&script[..], &["take", &theirs, LONG, entry, "5", "f"]].concat();
+    let release = [&script[..], &["release", &theirs, "", ""]].concat();
     say(&mut publisher, &["SET", "k", &ours, "NX", "PX", LONG]);
     for channel in [waits, "quorumlock:other", waits] {
         say(&mut subscriber, &["SUBSCRIBE", channel]);
@@ -261,42 +250,18 @@ fn conversation(address: &str) -> Vec<String> {
     say(&mut subscriber, &["PTTL", "k"]);
     say(&mut subscriber, &["PING"]);
     say(&mut publisher, &take);
-    say(&mut publisher, &release(&ours));
+    say(&mut publisher, &[&script[..], &["release", &ours]].concat());
     say(&mut subscriber, &[]);
     say(&mut publisher, &take);
     say(&mut publisher, &["PUBLISH", "quorumlock:other", ""]);
     say(&mut subscriber, &[]);
     say(&mut publisher, &["PUBLISH", "quorumlock:none", ""]);
-    say(
-        &mut publisher,
-        &[
-            "EVAL",
-            plain::SCRIPT.text,
-            "1",
-            "k",
-            "release",
-            &theirs,
-            "",
-            "",
-        ],
-    );
+    say(&mut publisher, &release);
     say(&mut subscriber, &[]);
     drop(subscriber);
     publisher.await_no_receiver(waits);
     // Its entry has no receiver any more.
-    say(
-        &mut publisher,
-        &[
-            "EVAL",
-            plain::SCRIPT.text,
-            "1",
-            "k",
-            "release",
-            &theirs,
-            "",
-            "",
-        ],
-    );
+    say(&mut publisher, &release);
     say(&mut publisher, &["ZCARD", "quorumlock-queue:k"]);
     said
 }

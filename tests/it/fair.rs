@@ -26,37 +26,36 @@ fn places(server: &Server) -> usize {
     count(server, "k") + count(server, FENCED_KEY)
 }
 
-/// Lets clients begin to wait one after the other, each when the one before it has its entry on all
-/// nodes that reply, and then releases the lock. Returns the order in which they acquired it.
-fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
-    let locks: Vec<Mutex<Any>> = clients.iter().map(|client| fair(client).erase()).collect();
-    order_of(&locks, servers, release, |_| ())
+/// Waits until each server has so many.
+#[track_caller]
+fn has_places(servers: &[Server], expected: usize) {
+    assert_soon!(
+        servers.iter().all(|server| places(server) == expected),
+        "not {expected} entries"
+    );
 }
 
-/// [`order`], with these mutexes. `had` sees each guard.
-fn order_of<K: Kind + Send + Sync>(
+/// Lets calls begin to wait one after the other, each when the one before it has its entry on all
+/// nodes, and then releases the lock. Returns the order in which they acquired it.
+fn order<K: Kind + Send + Sync>(
     locks: &[Mutex<K>],
-    servers: &[&Server],
-    release: impl FnOnce(),
-    had: impl Fn(&MutexGuard<K>) + Sync,
+    servers: &[Server],
+    held: MutexGuard<K>,
 ) -> Vec<usize> {
     let order = Guarded::new(Vec::new());
     thread::scope(|scope| {
         for (number, lock) in locks.iter().enumerate() {
             let order = &order;
-            let had = &had;
             scope.spawn(move || {
                 let guard = lock.lock().unwrap();
-                had(&guard);
                 order.lock().unwrap().push(number);
                 drop(guard.unlock());
             });
-            let is_stored = || servers.iter().all(|server| places(server) > number);
-            assert_soon!(is_stored(), "{number} has no entry");
+            has_places(servers, number + 1);
             // A second command stores the ticket where it differs.
             thread::sleep(Duration::from_millis(20));
         }
-        release();
+        drop(held.unlock());
     });
     order.into_inner().unwrap()
 }
@@ -79,9 +78,8 @@ fn plain_and_fair_calls_wait_in_one_queue() {
         };
         let locks: Vec<Mutex<Any>> = clients.iter().enumerate().map(lock).collect();
         let held = take(&lock((1, &client(&servers))));
-        let all: Vec<&Server> = servers.iter().collect();
         assert_eq!(
-            order_of(&locks, &all, || drop(held.unlock()), |_| ()),
+            order(&locks, &servers, held),
             [0, 1, 2, 3, 4, 5],
             "fenced: {is_fenced}"
         );
@@ -335,12 +333,11 @@ fn position(event: &Event) -> Option<Option<u32>> {
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
     let seen = Seen::nothing();
-    let build = |_| client_with(&servers, |builder| builder.observer(seen.by(position)));
-    let clients: Vec<Redlock> = (0..2).map(build).collect();
-    let held = take(&fair(&client(&servers)));
-    let all: Vec<&Server> = servers.iter().collect();
-    order(&clients, &all, || drop(held.unlock()));
-    assert!(take(&fair(&clients[0])).unlock().is_ok());
+    let clients =
+        [(); 2].map(|()| client_with(&servers, |builder| builder.observer(seen.by(position))));
+    let locks = clients.each_ref().map(fair);
+    order(&locks, &servers, take(&fair(&client(&servers))));
+    assert!(can_take(&locks[0]));
     assert_eq!(seen.all(), [Some(1), Some(2), None]);
 }
 

@@ -107,19 +107,15 @@ fn a_node_that_changes_what_it_remembers_with_each_note_takes_no_votes_from_the_
         let is_note = command[0] == "GET"
             || command[0] == "EVAL" && command.iter().any(|word| word.contains("-node:"));
         let reply = match command[0].as_str() {
-            "INFO" => {
-                let text = format!(
-                    "role:master\r\nrun_id:{names}\r\nmaster_replid:{names}\r\nmaster_replid2:{names}\r\n"
-                );
-                format!("${}\r\n{text}\r\n", text.len())
-            }
+            "INFO" => bulk(&format!(
+                "role:master\r\nrun_id:{names}\r\nmaster_replid:{names}\r\nmaster_replid2:{names}\r\n"
+            )),
             "TIME" => "*2\r\n$10\r\n1700000600\r\n$1\r\n0\r\n".to_owned(),
             _ if is_note => {
                 max_ttl += 1;
-                let note = format!(
+                bulk(&format!(
                     "1 f 1700000000000000 1700000000000000 {max_ttl} 3 {names} {names} {names}"
-                );
-                format!("${}\r\n{note}\r\n", note.len())
+                ))
             }
             _ => return vec![Act::Say(healthy(command))],
         };

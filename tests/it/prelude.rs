@@ -4,7 +4,7 @@ pub(crate) use crate::clients::*;
 pub(crate) use crate::storm::durable;
 pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
-pub(crate) use crate::support::fake::{Act, Fake, healthy, is, say};
+pub(crate) use crate::support::fake::{Act, Fake, bulk, healthy, is, say};
 pub(crate) use crate::support::process::{alone, eventually, new_folder, succeeds};
 pub(crate) use crate::support::proxy::{Direction, Proxy};
 pub(crate) use crate::support::queues::{

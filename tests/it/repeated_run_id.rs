@@ -22,7 +22,7 @@ fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> F
     Fake::on_command(move |command| match command {
         command if is(command, "INFO") => {
             let text = format!("redis_version:7.0.15\r\nrun_id:{run_id}\r\nrole:master\r\n");
-            vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
+            vec![say(&bulk(&text))]
         }
         command if is(command, "SET") => vec![say(set)],
         command if is(command, "EVAL") || is(command, "EVALSHA") => vec![say(script)],
@@ -117,7 +117,7 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
             Event::Connected => vec![Act::Wait(delay)],
             Event::Received(command) if is(command, "INFO") => {
                 let text = format!("run_id:{}\r\nrole:master\r\n", "a".repeat(40));
-                vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
+                vec![say(&bulk(&text))]
             }
             Event::Received(command) if is(command, "EVAL") && command[4] == "acquire" => {
                 match closes {

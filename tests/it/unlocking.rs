@@ -56,11 +56,8 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
 #[test]
 fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
     let info = |id: char| {
-        let text = format!(
-            "redis_version:7.0.15\r\nrun_id:{}\r\nrole:master\r\n",
-            id.to_string().repeat(40)
-        );
-        say(&format!("${}\r\n{text}\r\n", text.len()))
+        let run_id = id.to_string().repeat(40);
+        say(&bulk(&format!("run_id:{run_id}\r\nrole:master\r\n")))
     };
     // Each answers the first INFO after `late` and a release with `released`.
     let node = |id, late: Duration, set: &'static str, released: &'static str| {

@@ -3,7 +3,7 @@
 
 use super::deployment::{Deployment, Ended, run, tool};
 use super::terminals::on_terminal;
-use crate::support::fake::{Command, Fake, healthy, is, say};
+use crate::support::fake::{Command, Fake, bulk, healthy, is, say};
 use std::thread;
 
 /// Clears the screen, sets a title, begins a line, and turns the direction of the text.
@@ -16,10 +16,6 @@ fn node(answer: impl Fn(&Command) -> Option<String> + Send + 'static) -> Fake {
             String::from_utf8(healthy(command)).unwrap()
         }))]
     })
-}
-
-fn bulk(text: &str) -> String {
-    format!("${}\r\n{text}\r\n", text.len())
 }
 
 /// What a terminal would act on, apart from the end of a line and what wipes the line of progress.

@@ -64,16 +64,15 @@ fn a_scan_that_does_not_end_is_given_up() {
         let mut step = 0;
         let fake = Fake::on_command(move |command| {
             if !is(command, "SCAN") {
-                return vec![say(&String::from_utf8(healthy(command)).unwrap())];
+                return vec![Act::Say(healthy(command))];
             }
             step += 1;
-            let bulk = |text: String| format!("${}\r\n{text}\r\n", text.len());
             let keys: String = (0..count)
-                .map(|number| bulk(format!("{step}-{number}")))
+                .map(|number| bulk(&format!("{step}-{number}")))
                 .collect();
             vec![say(&format!(
                 "*2\r\n{}*{count}\r\n{keys}",
-                bulk(step.to_string())
+                bulk(&step.to_string())
             ))]
         });
         let mut running = Running::start(tool(&format!("ls --nodes {}", fake.url())));

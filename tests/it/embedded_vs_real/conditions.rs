@@ -2,10 +2,9 @@
 //! does.
 
 use super::requests::{LONG, notes, requests, requests_for_sets, token};
-use super::{Raw, pairs, same_answers, say_once};
-use crate::clients::address_of;
-use crate::support::server::{Answer as PublishOutcome, Server};
-use quorumlock::embedded::{Condition, EmbeddedNode};
+use super::{connect_both, pairs, same_answers, say_once};
+use crate::prelude::*;
+use quorumlock::embedded::Condition;
 use quorumlock::protocol::kinds::fenced;
 
 /// What is held when the condition of both nodes changes.
@@ -16,17 +15,8 @@ fn hold_both(server: &Server, node: &EmbeddedNode) {
             say_once(&address, &["SET", "k", &token, "NX", "PX", LONG]),
             "+OK\r\n"
         );
-        let acquire = [
-            "EVAL",
-            fenced::SCRIPT.text,
-            "1",
-            "f",
-            "acquire",
-            &token,
-            LONG,
-            LONG,
-            "3",
-        ];
+        let script = ["EVAL", fenced::SCRIPT.text, "1", "f"];
+        let acquire = [&script[..], &["acquire", &token, LONG, LONG, "3"]].concat();
         assert_eq!(say_once(&address, &acquire), "$1\r\n3\r\n");
     }
 }
@@ -35,10 +25,7 @@ fn hold_both(server: &Server, node: &EmbeddedNode) {
 fn full_memory_stops_a_set_and_no_script() {
     for (server, node) in pairs() {
         hold_both(&server, &node);
-        assert_eq!(
-            say_once(&server.address(), &["CONFIG", "SET", "maxmemory", "1"]),
-            "+OK\r\n"
-        );
+        ok(&server, &["CONFIG", "SET", "maxmemory", "1"]);
         node.set_condition(Condition::OutOfMemory);
         // An extension by script is granted, a fence is raised, and the keys can be released.
         same_answers(&server, &node, &requests());
@@ -52,10 +39,7 @@ fn a_replica_answers_alike() {
     for (server, node) in pairs() {
         hold_both(&server, &node);
         // A replica of a master that cannot be reached: the key stays.
-        assert_eq!(
-            say_once(&server.address(), &["REPLICAOF", "127.0.0.1", "1"]),
-            "+OK\r\n"
-        );
+        ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
         node.set_condition(Condition::Replica);
         same_answers(&server, &node, &requests());
         same_answers(&server, &node, &requests_for_sets());
@@ -65,12 +49,12 @@ fn a_replica_answers_alike() {
 #[test]
 fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
     for (server, node) in pairs() {
-        let mut nodes = [server.address(), address_of(&node)].map(|address| Raw::connect(&address));
+        let mut nodes = connect_both(&server, &node);
         // Each id by the order in which it came: no two moments share theirs.
         let mut known: [Vec<String>; 2] = Default::default();
         let mut said = || {
             let mut sides = nodes.iter_mut().zip(&mut known).map(|(node, known)| {
-                let text = node.say(&[b"INFO", b"replication"]);
+                let text = node.say(&["INFO", "replication"]);
                 let field = |name: &str| {
                     let value = text
                         .lines()
@@ -108,18 +92,12 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             // A replica of a master that is not there.
-            assert_eq!(
-                server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(),
-                PublishOutcome::Text("OK".into())
-            );
+            ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
             node.set_condition(Condition::Replica);
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             roles.push(real[0].clone());
-            assert_eq!(
-                server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(),
-                PublishOutcome::Text("OK".into())
-            );
+            ok(&server, &["REPLICAOF", "NO", "ONE"]);
             node.set_condition(Condition::Serving);
         }
         assert_eq!(roles, ["slave"; 3]);

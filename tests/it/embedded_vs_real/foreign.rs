@@ -2,7 +2,6 @@
 
 use super::requests::{LONG, token};
 use super::*;
-use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::kinds::plain::EXTEND;
 use quorumlock::protocol::kinds::{fenced, plain};
 
@@ -50,13 +49,41 @@ pub(crate) fn fenced_values() -> Vec<(String, bool)> {
     ]
 }
 
+/// What both reply to this call of a script, which finds this value and changes it only if it is
+/// read.
+pub(crate) fn reply_of_both(
+    sides: &mut [Raw; 2],
+    value: &str,
+    is_read: bool,
+    call: &[&str],
+) -> String {
+    let [_, _, _, key, request @ ..] = call else {
+        panic!("{call:?}")
+    };
+    let [one, other] = sides.each_mut().map(|node| {
+        assert_eq!(node.say(&["SET", key, value]), "+OK\r\n");
+        let reply = node.say(call);
+        if !is_read {
+            assert_eq!(node.say(&["GET", key]), bulk(value), "untouched");
+        }
+        without_remaining(&reply)
+    });
+    assert_eq!(one, other, "{value:?} {request:?}");
+    let is_fit = match (is_read, request[0]) {
+        (true, _) => one != ":-2\r\n",
+        (false, "release") => one == ":0\r\n",
+        (false, _) => one == ":-2\r\n",
+    };
+    assert!(is_fit, "{value:?} {request:?}: {one}");
+    one
+}
+
 #[test]
 fn what_no_fenced_lock_has_written_is_foreign_to_both() {
     let token = token('1');
     let entry = "0000000000000007f1";
     for (server, node) in pairs() {
-        let mut real = Raw::connect(&server.address());
-        let mut embedded = Raw::connect(&address_of(&node));
+        let mut sides = connect_both(&server, &node);
         for (value, is_read) in &fenced_values() {
             for request in [
                 &["extend", &token, LONG, LONG][..],
@@ -66,31 +93,15 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                 &["take", &token, LONG, entry, "5", "n", "", LONG, "3"],
             ] {
                 let words = [&["EVAL", fenced::SCRIPT.text, "1", "f"], request].concat();
-                let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-                let [one, other] = [&mut real, &mut embedded].map(|node| {
-                    assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
-                    let answer = node.say(&words);
-                    if !is_read {
-                        assert_eq!(
-                            node.say(&[b"GET", b"f"]),
-                            format!("${}\r\n{value}\r\n", value.len()),
-                            "untouched"
-                        );
-                    }
-                    without_remaining(&answer)
-                });
-                assert_eq!(one, other, "{value:?} {request:?}");
-                let unread = if request[0] == "release" {
-                    ":0\r\n"
-                } else {
-                    ":-2\r\n"
-                };
-                assert!(*is_read || one == unread, "{value:?} {request:?}: {one}");
-                assert!(!is_read || one != ":-2\r\n", "{value:?} {request:?}: {one}");
+                let reply = reply_of_both(&mut sides, value, *is_read, &words);
                 // No clock explains the greatest fence.
                 let is_ahead =
                     matches!(request[0], "acquire" | "take") && *value == format!("{MOST} 0 ");
-                assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {request:?}: {one}");
+                assert_eq!(
+                    reply == ":-3\r\n",
+                    is_ahead,
+                    "{value:?} {request:?}: {reply}"
+                );
             }
         }
     }
@@ -100,29 +111,12 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
 fn what_is_no_string_is_not_ours() {
     for server in servers() {
         let mut real = Raw::connect(&server.address());
-        assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
-        let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
-        let digits = token.digits();
-        let extended = real.say(&[
-            b"EVAL",
-            EXTEND.as_bytes(),
-            b"1",
-            b"k",
-            &digits,
-            LONG.as_bytes(),
-        ]);
+        assert_eq!(real.say(&["LPUSH", "k", "x"]), ":1\r\n");
+        let token = token('1');
+        let extended = real.say(&["EVAL", EXTEND, "1", "k", &token, LONG]);
         assert!(extended.starts_with("-WRONGTYPE "), "{extended}");
-        assert_eq!(
-            real.say(&[
-                b"EVAL",
-                plain::SCRIPT.text.as_bytes(),
-                b"1",
-                b"k",
-                b"release",
-                &digits
-            ]),
-            ":0\r\n"
-        );
-        assert_eq!(real.say(&[b"LLEN", b"k"]), ":1\r\n");
+        let release = ["EVAL", plain::SCRIPT.text, "1", "k", "release", &token];
+        assert_eq!(real.say(&release), ":0\r\n");
+        assert_eq!(real.say(&["LLEN", "k"]), ":1\r\n");
     }
 }

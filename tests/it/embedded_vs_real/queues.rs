@@ -30,18 +30,14 @@ impl Side {
         (1..=6).for_each(|client| self.asks.await_no_receiver(&channel(client)));
     }
 
-    fn say(&mut self, words: &[String]) -> String {
-        without_time(
-            &self
-                .asks
-                .say(&words.iter().map(String::as_bytes).collect::<Vec<_>>()),
-        )
+    fn say<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        without_time(&self.asks.say(words))
     }
 
     /// The messages since the last time, with their channels.
     fn messages(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
-        let mut reply = self.receives.say(&[b"PING"]);
+        let mut reply = self.receives.say(&["PING"]);
         while !reply.to_lowercase().contains("pong") {
             messages.push(reply);
             reply = in_short(&self.receives.ask(b""));
@@ -53,19 +49,11 @@ impl Side {
     fn stored(&mut self, kind: Kind) -> Vec<String> {
         let mut stored = Vec::new();
         for key in [kind.keys(), &[kind.queue()]].concat() {
-            let mut say = |words: &[&str]| {
-                self.say(
-                    &words
-                        .iter()
-                        .map(|word| (*word).to_owned())
-                        .collect::<Vec<_>>(),
-                )
-            };
             stored.extend([
-                say(&["GET", key]),
-                say(&["ZRANGE", key, "0", "-1", "WITHSCORES"]),
+                self.say(&["GET", key]),
+                self.say(&["ZRANGE", key, "0", "-1", "WITHSCORES"]),
+                format!("{} bytes of time", self.say(&["PTTL", key]).len()),
             ]);
-            stored.push(format!("{} bytes of time", say(&["PTTL", key]).len()));
         }
         stored
     }
@@ -131,7 +119,7 @@ fn both_are_the_same(kind: Kind) {
                     .for_each(|(side, address)| side.reconnect(address));
             } else if step % 23 == 0 {
                 let channel = channel(sequence.choice.of(&[1, 2, 3, 4, 5, 6]));
-                let words: [&[u8]; 2] = [b"SUBSCRIBE", channel.as_bytes()];
+                let words = ["SUBSCRIBE", &channel];
                 let confirmed = sides.each_mut().map(|side| side.receives.say(&words));
                 assert_eq!(confirmed[0], confirmed[1]);
             }
@@ -207,7 +195,7 @@ fn long_queues_are_the_same() {
         {
             if has_receiver {
                 sides.iter_mut().for_each(|side| {
-                    side.receives.say(&[b"SUBSCRIBE", channel(1).as_bytes()]);
+                    side.receives.say(&["SUBSCRIBE", &channel(1)]);
                 });
             }
             let letters = match kind {
@@ -244,14 +232,7 @@ fn long_queues_are_the_same() {
             ];
             for words in &requests {
                 let [real, embedded] = sides.each_mut().map(|side| {
-                    let mut say = |words: &[&str]| {
-                        side.say(
-                            &words
-                                .iter()
-                                .map(|word| (*word).to_owned())
-                                .collect::<Vec<_>>(),
-                        )
-                    };
+                    let mut say = |words: &[&str]| side.say(words);
                     say(&["DEL", key, queue]);
                     for call in 0..300 {
                         say(&[

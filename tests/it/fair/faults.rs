@@ -19,13 +19,14 @@ pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
     panic!("not within {limit:?}: {taken:?}");
 }
 
-/// Releases what is held, and returns how long it takes until another client, which waits already,
-/// has the lock.
+/// Releases what is held, when `fault` has happened, and returns how long it takes until another
+/// client, which waits already, has the lock.
 fn time_to_pass(
     waiter: &Redlock,
-    servers: &[&Server],
+    servers: &[Server],
     before: usize,
-    release: impl FnOnce() -> Instant,
+    held: MutexGuard,
+    fault: impl FnOnce(),
 ) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
@@ -34,27 +35,23 @@ fn time_to_pass(
             drop(guard.unlock());
             at
         });
-        assert_soon!(
-            servers.iter().all(|server| places(server) == before + 1),
-            "it has no entry"
-        );
+        has_places(servers, before + 1);
         thread::sleep(Duration::from_millis(50));
-        let released = release();
+        fault();
+        let released = Instant::now();
+        drop(held.unlock());
         waiting.join().unwrap().saturating_duration_since(released)
     })
 }
 
 /// Programs that wait until they are killed, by clients of this builder. Each has its entry on all
 /// servers.
-fn children(number: usize, builder: &Builder, servers: &[&Server]) -> Vec<Child> {
+fn children(number: usize, builder: &Builder, servers: &[Server]) -> Vec<Child> {
     let wait = |number| {
         let child = Child::fork(End::Vanish, |_| {
             drop(fair(&builder.clone().build().unwrap()).lock())
         });
-        assert_soon!(
-            servers.iter().all(|server| places(server) == number + 1),
-            "it has no entry"
-        );
+        has_places(servers, number + 1);
         child
     };
     (0..number).map(wait).collect()
@@ -66,15 +63,11 @@ fn dead_programs_in_front_cost_little() {
         // Far less than a challenge would cost.
         in_time(Duration::from_millis(300), || {
             let servers = Server::several(3).unwrap();
-            let all: Vec<&Server> = servers.iter().collect();
             let held = take(&fair(&client(&servers)));
             let builder = builder(&servers).place_lease(SOON);
-            let children = children(5, &builder, &all);
-            let took = time_to_pass(&builder.build().unwrap(), &all, 5, || {
+            let children = children(5, &builder, &servers);
+            let took = time_to_pass(&builder.build().unwrap(), &servers, 5, held, || {
                 children.into_iter().for_each(Child::kill);
-                let released = Instant::now();
-                drop(held.unlock());
-                released
             });
             no_entry_stays(&servers);
             took
@@ -90,18 +83,20 @@ fn stopped_programs_in_front_cost_two_challenges_at_most() {
         for stopped in [1, 5] {
             in_time(PLACE_LEASE * 2 + LATE, || {
                 let servers = Server::several(3).unwrap();
-                let all: Vec<&Server> = servers.iter().collect();
                 let held = take(&fair(&client(&servers)));
                 let builder = builder(&servers).place_lease(PLACE_LEASE);
-                let children = children(stopped, &builder, &all);
+                let children = children(stopped, &builder, &servers);
                 // One that goes on once more is served before it is killed: it does not wait
                 // any longer then.
-                let took = time_to_pass(&builder.clone().build().unwrap(), &all, stopped, || {
-                    children.iter().for_each(Child::stop);
-                    let released = Instant::now();
-                    drop(held.unlock());
-                    released
-                });
+                let took = time_to_pass(
+                    &builder.clone().build().unwrap(),
+                    &servers,
+                    stopped,
+                    held,
+                    || {
+                        children.iter().for_each(Child::stop);
+                    },
+                );
                 children.into_iter().for_each(Child::kill);
                 no_entry_stays(&servers);
                 took
@@ -116,15 +111,11 @@ fn a_program_that_was_stopped_and_goes_on_is_served() {
     const PLACE_LEASE: Duration = Duration::from_millis(200);
     alone(|| {
         let servers = Server::several(3).unwrap();
-        let all: Vec<&Server> = servers.iter().collect();
         let held = take(&fair(&client(&servers)));
         let builder = builder(&servers).place_lease(PLACE_LEASE);
-        let children = children(1, &builder, &all);
-        let took = time_to_pass(&builder.build().unwrap(), &all, 1, || {
+        let children = children(1, &builder, &servers);
+        let took = time_to_pass(&builder.build().unwrap(), &servers, 1, held, || {
             children[0].stop();
-            let released = Instant::now();
-            drop(held.unlock());
-            released
         });
         println!("behind a program that was stopped: {took:?}");
         children[0].go_on();
@@ -152,9 +143,8 @@ fn a_node_that_answers_nonsense_costs_no_lock() {
     ];
     for answer in answers {
         let servers = Server::several(2).unwrap();
-        let bulk = format!("${}\r\n{answer}\r\n", answer.len());
         let fake = Fake::on_command(move |command| match command[0].starts_with("EVAL") {
-            true => vec![Act::Say(bulk.clone().into_bytes())],
+            true => vec![say(&bulk(&answer))],
             false => vec![Act::Say(healthy(command))],
         });
         let urls = || servers.iter().map(Server::url).chain([fake.url()]);
@@ -188,21 +178,14 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
         .unavailable_after(SOON * 6);
     let cut_off = cut_off.build().unwrap();
     let held = take(&fair(&holder));
-    let all: Vec<&Server> = servers.iter().collect();
     thread::scope(|scope| {
         scope.spawn(|| drop(fair(&cut_off).lock()));
-        assert_soon!(
-            all.iter().all(|server| places(server) == 1),
-            "it has no entry"
-        );
+        has_places(&servers, 1);
         thread::sleep(Duration::from_millis(50));
-        let took = time_to_pass(&next, &all[..2], 1, || {
+        let took = time_to_pass(&next, &servers[..2], 1, held, || {
             proxy.stall(Direction::ToServer);
             proxy.stall(Direction::ToClient);
             servers[2].pause().unwrap();
-            let released = Instant::now();
-            drop(held.unlock());
-            released
         });
         println!("behind a call that reaches one node of three: {took:?}");
         assert!(took < SOON, "{took:?}");

@@ -1,8 +1,8 @@
 //! What no read-write lock has written is foreign to a real server and to the embedded node.
 //! Requests in any order are compared in [`embedded_vs_real`](crate::embedded_vs_real).
 
-use crate::clients::address_of;
-use crate::embedded_vs_real::{Raw, pairs, without_remaining};
+use crate::embedded_vs_real::foreign::reply_of_both;
+use crate::embedded_vs_real::{connect_both, pairs};
 use quorumlock::protocol::kinds::read_write::SCRIPT;
 
 /// Longer than a test lasts, in milliseconds.
@@ -30,17 +30,6 @@ fn request<'r>(row: &'r str, [ours, theirs]: &'r [String; 2]) -> Vec<&'r str> {
         other => other,
     });
     words.collect()
-}
-
-/// Calls the script by its text or by its hash.
-fn ask(node: &mut Raw, script: &str, words: &[&str]) -> String {
-    let call = if script == SCRIPT.text {
-        "EVAL"
-    } else {
-        "EVALSHA"
-    };
-    let words = [&[call, script, "1", "rw"], words].concat();
-    without_remaining(&node.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()))
 }
 
 /// Values, and whether the script reads them as those of a read-write lock.
@@ -114,8 +103,7 @@ pub(crate) fn values() -> Vec<(String, bool)> {
 fn what_no_read_write_lock_has_written_is_foreign_to_both() {
     let tokens = tokens();
     for (server, node) in pairs() {
-        let mut real = Raw::connect(&server.address());
-        let mut embedded = Raw::connect(&address_of(&node));
+        let mut sides = connect_both(&server, &node);
         for (value, is_read) in &values() {
             for row in [
                 "acquire OURS LONG r",
@@ -126,26 +114,9 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
                 "take OURS LONG 0000000000000001w1 5 n - w KEPT 1",
                 "release OURS",
             ] {
-                let [one, other] = [&mut real, &mut embedded].map(|node| {
-                    assert_eq!(node.say(&[b"SET", b"rw", value.as_bytes()]), "+OK\r\n");
-                    let answer = ask(node, SCRIPT.text, &request(row, &tokens));
-                    if !is_read {
-                        assert_eq!(
-                            node.say(&[b"GET", b"rw"]),
-                            format!("${}\r\n{value}\r\n", value.len()),
-                            "untouched"
-                        );
-                    }
-                    answer
-                });
-                assert_eq!(one, other, "{value:?} {row}");
-                let unread = if row.starts_with("release") {
-                    ":0\r\n"
-                } else {
-                    ":-2\r\n"
-                };
-                assert!(*is_read || one == unread, "{value:?} {row}: {one}");
-                assert!(!is_read || one != ":-2\r\n", "{value:?} {row}: {one}");
+                let script = ["EVAL", SCRIPT.text, "1", "rw"];
+                let call = [&script[..], &request(row, &tokens)].concat();
+                reply_of_both(&mut sides, value, *is_read, &call);
             }
         }
     }

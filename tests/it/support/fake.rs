@@ -48,6 +48,11 @@ pub(crate) fn say(text: &str) -> Act {
     Act::Say(text.as_bytes().to_vec())
 }
 
+/// The text as one string of a reply.
+pub(crate) fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
 /// A listening fake.
 pub(crate) struct Fake {
     port: u16,
@@ -290,7 +295,7 @@ pub(crate) fn healthy(command: &Command) -> Vec<u8> {
         "AUTH" | "CLIENT" | "SELECT" | "SET" => b"+OK\r\n".to_vec(),
         "DEL" | "EVAL" | "PEXPIRE" | "PUBLISH" => b":1\r\n".to_vec(),
         "GET" => b"$-1\r\n".to_vec(),
-        "INFO" => format!("${}\r\n{INFO}\r\n", INFO.len()).into_bytes(),
+        "INFO" => bulk(INFO).into_bytes(),
         "PING" => b"+PONG\r\n".to_vec(),
         "PTTL" => b":-2\r\n".to_vec(),
         "ROLE" => b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n".to_vec(),
@@ -308,7 +313,7 @@ pub(crate) fn refusal(command: &Command) -> Option<Vec<u8>> {
             // Its entry is the only one there, with the ticket that it has, or would have.
             let ticket = if command[9] == "n" { "0" } else { &command[8] };
             let text = format!("n {ticket} 0 600000 abcdefgh - {}", command[7]);
-            Some(format!("${}\r\n{text}\r\n", text.len()).into_bytes())
+            Some(bulk(&text).into_bytes())
         }
         _ => None,
     }

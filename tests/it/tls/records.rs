@@ -79,12 +79,9 @@ fn a_long_reply_in_two_records() {
             return vec![Act::Say(answer)];
         }
         let answer = String::from_utf8(answer).unwrap();
-        let info = format!(
-            "{}{}\r\n",
-            answer.split_once("\r\n").unwrap().1,
-            "x:".repeat(12_000)
-        );
-        vec![say(&format!("${}\r\n{info}\r\n", info.len()))]
+        let info = answer.split_once("\r\n").unwrap().1;
+        let long = format!("{info}{}\r\n", "x:".repeat(12_000));
+        vec![say(&bulk(&long))]
     });
     let peer = Peer::before(fake.port(), &authority, Cut::Pieces(2));
     let builder = Redlock::builder()

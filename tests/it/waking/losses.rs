@@ -45,17 +45,19 @@ fn connections_that_are_cut_are_made_again() {
     assert!(took < PROMPT, "{took:?}");
 }
 
+/// What a node replies to a subscription to this channel.
+fn confirmed(channel: &str) -> Act {
+    say(&format!(
+        "*3\r\n{}{}:1\r\n",
+        bulk("subscribe"),
+        bulk(channel)
+    ))
+}
+
 #[test]
 fn a_node_that_closes_them_each_time_is_not_flooded() {
     let node = Fake::on_command(|command| match &*command[0] {
-        "SUBSCRIBE" => {
-            let channel = &command[1];
-            let answer = format!(
-                "*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n",
-                channel.len()
-            );
-            vec![say(&answer), Act::Close]
-        }
+        "SUBSCRIBE" => vec![confirmed(&command[1]), Act::Close],
         _ => vec![Act::Say(
             refusal(command).unwrap_or_else(|| healthy(command)),
         )],
@@ -87,13 +89,7 @@ fn refusing_to_subscribe(error: &'static str, times: usize) -> Fake {
             refused += 1;
             vec![say(error)]
         }
-        "SUBSCRIBE" => {
-            let channel = &command[1];
-            vec![say(&format!(
-                "*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n",
-                channel.len()
-            ))]
-        }
+        "SUBSCRIBE" => vec![confirmed(&command[1])],
         _ => vec![Act::Say(
             refusal(command).unwrap_or_else(|| healthy(command)),
         )],
