@@ -12,10 +12,6 @@ fn by_name(server: &Server) -> String {
     format!("redis://localhost:{}", server.port())
 }
 
-fn dead() -> String {
-    format!("redis://127.0.0.1:{}", free_port().unwrap())
-}
-
 #[test]
 fn one_server_has_one_vote_under_two_names() {
     let server = Server::start().unwrap();

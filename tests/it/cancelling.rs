@@ -147,9 +147,7 @@ fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
         );
     });
     drop(held);
-    ["a", "b", "c"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &["a", "b", "c"]);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use crate::support::child::{Child, End};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::{Any, Kind};
 use quorumlock::{
-    Builder, Cause, Error, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Phase, Redlock,
-    ReleaseOutcome, Result,
+    Builder, Cause, Error, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, NodeStatus,
+    Phase, Redlock, ReleaseOutcome, Result,
 };
 use std::fmt::{Debug, Display};
 use std::net::TcpStream;
@@ -155,6 +155,15 @@ pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
         .try_lock()
         .expect("enough nodes answer")
         .expect("the lock is free")
+}
+
+/// Whether a wait of so long ends without the lock, which another client has.
+#[track_caller]
+pub(crate) fn is_held_for<K: Kind>(mutex: &Mutex<K>, limit: Duration) -> bool {
+    mutex
+        .lock_timeout(limit)
+        .expect("enough nodes answer")
+        .is_none()
 }
 
 /// Waits for a lock that becomes free soon.
@@ -358,6 +367,22 @@ pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + 
     }
 }
 
+/// [`gone_for_good`], for each of these keys.
+#[track_caller]
+pub(crate) fn all_gone_for_good<'s>(
+    servers: impl IntoIterator<Item = &'s Server> + Clone,
+    keys: &[&str],
+) {
+    for key in keys {
+        gone_for_good(servers.clone(), key);
+    }
+}
+
+/// The URL of a node that is not there.
+pub(crate) fn dead() -> String {
+    format!("redis://127.0.0.1:{}", free_port().unwrap())
+}
+
 /// The host and port of an embedded node.
 pub(crate) fn address_of(node: &EmbeddedNode) -> String {
     node.url().replace("redis://", "")
@@ -371,6 +396,25 @@ pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
         .iter()
         .map(|node| (node.address().to_owned(), node.phase(), node.cause()))
         .collect()
+}
+
+/// The error has this cause alone, of the node at this address.
+#[track_caller]
+pub(crate) fn has_cause(error: &Error, address: &str, phase: Phase, cause: Cause) {
+    assert_eq!(
+        causes(error),
+        [(address.to_owned(), phase, cause)],
+        "{error}"
+    );
+}
+
+/// Whether this is true of all nodes of a client.
+pub(crate) fn all_nodes(client: &Redlock, is_true: impl FnMut(&NodeStatus) -> bool) -> bool {
+    client.nodes().unwrap().iter().all(is_true)
+}
+
+pub(crate) fn all_vote(client: &Redlock) -> bool {
+    all_nodes(client, |node| node.state() == NodeState::Voting)
 }
 
 /// How much later than its time to live a lock is acquired whose holder is killed. It is not

@@ -123,12 +123,10 @@ fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_a
     let other = client([&server]);
     let _held = take(&long_lock(&other, "k"));
     let wait = || {
-        assert!(
-            long_lock(&waiting, "k")
-                .lock_timeout(Duration::from_secs(1))
-                .unwrap()
-                .is_none()
-        );
+        assert!(is_held_for(
+            &long_lock(&waiting, "k"),
+            Duration::from_secs(1)
+        ));
         let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
         usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
     };

@@ -30,13 +30,10 @@ fn each_operation_counts_once() {
     let guard = take(&long_lock(&client, "orders/1"));
     let fenced = client.mutex("orders/2").fenced().lock().unwrap();
     assert!(is_held(&client.mutex("orders/1")));
-    assert!(
-        client
-            .mutex("orders/1")
-            .lock_timeout(Duration::from_millis(20))
-            .unwrap()
-            .is_none()
-    );
+    assert!(is_held_for(
+        &client.mutex("orders/1"),
+        Duration::from_millis(20)
+    ));
     extend(&guard, LONG_TTL);
     let class = ("class", "orders");
     is(&counters, "quorumlock_held", &[class], 2.0);

@@ -43,11 +43,7 @@ fn served() -> Exposition {
     client.connect(SOON).unwrap();
     assert_soon!({
         let _ = take(&long_lock(&client, "orders/1")).unlock().unwrap();
-        client
-            .nodes()
-            .unwrap()
-            .iter()
-            .any(|node| !node.faults().is_empty())
+        !all_nodes(&client, |node| node.faults().is_empty())
     });
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

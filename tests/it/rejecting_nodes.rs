@@ -97,13 +97,10 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     let other = builder(&servers).build().unwrap();
     let held = take(&long_lock(&other, "fair").fair());
     for _ in 0..3 {
-        assert!(
-            long_lock(&client, "fair")
-                .fair()
-                .lock_timeout(Duration::from_millis(50))
-                .unwrap()
-                .is_none()
-        );
+        assert!(is_held_for(
+            &long_lock(&client, "fair").fair(),
+            Duration::from_millis(50)
+        ));
         client.flush_releases(SOON).unwrap();
         // What the node has answered by now is read.
         client.connect(SOON).unwrap();

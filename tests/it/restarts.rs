@@ -29,11 +29,7 @@ fn longest(client: &Redlock) -> Mutex {
 fn acquaint(client: &Redlock) {
     let met = || {
         drop(take(&client.mutex("before").ttl(Duration::from_secs(1))));
-        client
-            .nodes()
-            .unwrap()
-            .iter()
-            .all(|node| node.state() == NodeState::Voting)
+        all_vote(client)
     };
     assert_soon!(met(), "{:?}", client.nodes());
 }
@@ -140,13 +136,7 @@ fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
             .map(|server| format!("{}{parameter}", server.url()));
         let client = brief([]).nodes(urls).durable(are_durable).build().unwrap();
         acquaint(&client);
-        assert!(
-            client
-                .nodes()
-                .unwrap()
-                .iter()
-                .all(|node| !node.is_durable())
-        );
+        assert!(all_nodes(&client, |node| !node.is_durable()));
         for server in &mut servers {
             server.restart().unwrap();
         }

@@ -163,7 +163,7 @@ fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     servers[1].command(&["SET", "permits#1", "x"]).unwrap();
     let patience = Duration::from_millis(50);
     // All without expiry: that is never freed.
-    assert!(here.lock_timeout(patience).unwrap().is_none());
+    assert!(is_held_for(&here, patience));
     fails(here.lock_timeout(SOON), ErrorKind::Unavailable);
 }
 

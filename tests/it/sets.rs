@@ -44,9 +44,7 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
     let others = take(&set(&theirs, &["d", "e"]));
     unlock(guard);
     drop(others);
-    ["a", "b", "c", "d", "e"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &["a", "b", "c", "d", "e"]);
     // What was refused has left nothing either.
     assert!(theirs.mutex("b").try_lock().unwrap().is_some());
 }
@@ -124,7 +122,7 @@ fn a_set_is_handed_over_as_a_whole() {
             .all(|key| left(&servers[0], key).unwrap() > LONG_TTL)
     );
     unlock(guard);
-    names.iter().for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &names);
 }
 
 #[test]
@@ -143,9 +141,7 @@ fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
             "no attempt was made twice"
         );
     }
-    ["a", "b", "c"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &["a", "b", "c"]);
 }
 
 #[test]
@@ -168,9 +164,7 @@ fn a_watchdog_extends_all_keys_together() {
     };
     assert!(lasts("a") && lasts("b") && lasts("c"));
     unlock(guard);
-    ["a", "b", "c"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &["a", "b", "c"]);
 }
 
 #[test]
@@ -213,9 +207,7 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
             _ => {}
         }
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{how}");
-        ["a", "b"]
-            .iter()
-            .for_each(|key| gone_for_good(&servers, key));
+        all_gone_for_good(&servers, &["a", "b"]);
     }
 }
 

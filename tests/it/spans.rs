@@ -45,12 +45,8 @@ fn is_shown<K: Kind>(
     let fence = caller.in_scope(|| {
         let guard = take(mutex);
         let fence = fence(&guard).map(|fence| fence.to_string());
-        let [wait] = &spans.named(WAIT)[..] else {
-            panic!()
-        };
-        let [hold] = &spans.named(HOLD)[..] else {
-            panic!()
-        };
+        let [wait] = spans.all(WAIT);
+        let [hold] = spans.all(HOLD);
         assert!(wait.is_closed() && !hold.is_closed(), "{wait:?} {hold:?}");
         unlock(guard);
         fence
@@ -105,9 +101,7 @@ fn each_kind_has_a_span_of_its_wait_and_one_of_its_hold() {
 fn is_without<T>(outcome: &str, attempts: Option<&str>, call: impl FnOnce() -> T) {
     let (spans, _subscribed) = Spans::subscribed();
     call();
-    let [wait] = &spans.named(WAIT)[..] else {
-        panic!("one call")
-    };
+    let [wait] = spans.all(WAIT);
     assert_eq!(wait.field("outcome"), outcome, "{wait:?}");
     assert!(wait.is_closed() && spans.named(HOLD).is_empty());
     assert!(attempts.is_none_or(|attempts| wait.field("attempts") == attempts));
@@ -121,8 +115,7 @@ fn a_call_without_the_lock_shows_why() {
     let _held = take(&mutex);
     is_without("held", Some("1"), || is_held(&mutex));
     is_without("timed_out", None, || {
-        let guard = mutex.lock_timeout(Duration::from_millis(20)).unwrap();
-        assert!(guard.is_none());
+        assert!(is_held_for(&mutex, Duration::from_millis(20)));
     });
     let handle = CancelHandle::new();
     handle.cancel();
@@ -299,11 +292,9 @@ fn each_guard_that_shares_a_lease_to_read_has_a_span() {
     };
 
     let [first, second] = readers(&mutex);
-    let [asked, joined] = &spans.named(WAIT)[..] else {
-        panic!()
-    };
+    let [asked, joined] = spans.all(WAIT);
     assert_eq!(
-        [asked, joined].map(|wait| wait.field("attempts")),
+        [&asked, &joined].map(|wait| wait.field("attempts")),
         ["1", "0"]
     );
     assert_eq!(joined.field("outcome"), "acquired");
@@ -341,14 +332,12 @@ fn a_writer_that_reads_on_has_another_span() {
     let (spans, _subscribed) = Spans::subscribed();
     let writer = take(&client.write_mutex("rw").fenced());
     let reader = writer.downgrade().unwrap();
-    let [writing, reading] = &spans.named(HOLD)[..] else {
-        panic!()
-    };
+    let [writing, reading] = spans.all(HOLD);
     assert!(writing.is_closed() && !reading.is_closed());
     assert_eq!(writing.field("outcome"), "downgraded");
     assert_eq!(reading.follows, [writing.number]);
     assert_eq!(
-        fields(reading),
+        fields(&reading),
         [("lock.kind", "read"), ("lock.name", "rw")]
     );
     unlock(reader);
@@ -373,6 +362,15 @@ fn all_levels_of_an_owner_share_a_span() {
     assert_eq!((spans.named(WAIT).len(), spans.named(HOLD).len()), (2, 2));
 }
 
+/// Panics while it holds a lock, and catches the panic.
+fn panic_with_guard(client: &Redlock) {
+    let work = AssertUnwindSafe(|| {
+        let _guard = take(&long_lock(client, "k"));
+        panic!("planned");
+    });
+    assert!(catch_unwind(work).is_err());
+}
+
 #[test]
 fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
     let (_servers, client) = deployment(3);
@@ -381,11 +379,7 @@ fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
     thread::spawn(move || drop(guard)).join().unwrap();
     assert_eq!(ended(&spans), "dropped");
     client.flush_releases(SOON).unwrap();
-    let work = AssertUnwindSafe(|| {
-        let _guard = take(&long_lock(&client, "k"));
-        panic!("planned");
-    });
-    assert!(catch_unwind(work).is_err());
+    panic_with_guard(&client);
     assert_eq!(ended(&spans), "dropped");
 }
 
@@ -457,11 +451,7 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
         unlock(guard);
         let expected = [WAIT, HOLD, "follows", "record", "close", "record", "close"];
         assert_eq!(seen.try_iter().collect::<Vec<_>>(), expected);
-        let work = AssertUnwindSafe(|| {
-            let _guard = take(&long_lock(&client, "k"));
-            panic!("planned");
-        });
-        assert!(catch_unwind(work).is_err());
+        panic_with_guard(&client);
         assert_eq!(seen.try_iter().count(), expected.len());
     });
 }

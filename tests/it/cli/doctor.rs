@@ -180,7 +180,7 @@ fn a_stopped_and_an_absent_node_are_named() {
     let (_deployment, mut urls) = with(server.url());
     finds(&urls, 1, &["fault: no-answer"]);
     server.resume().unwrap();
-    urls[2] = format!("redis://127.0.0.1:{}", free_port().unwrap());
+    urls[2] = dead();
     finds(&urls, 1, &["fault: connect: connection refused"]);
     urls[2] = "redis://no-such-host.invalid".to_owned();
     finds(&urls, 1, &["fault: resolve"]);

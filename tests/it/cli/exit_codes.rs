@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 fn every_exit_code_says_what_happened() {
     let deployment = Deployment::of(3);
     let held = deployment.hold("held");
-    let dead = format!("redis://127.0.0.1:{}", free_port().unwrap());
+    let dead = dead();
     let unavailable = format!("run --nodes {dead} --unavailable-after 100ms a -- true");
     let table = [
         ("run a -- true", 0),

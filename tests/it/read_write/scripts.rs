@@ -47,10 +47,7 @@ fn nodes_without_scripts_say_so() {
         ]
         .map(Result::unwrap_err)
         {
-            assert_eq!(
-                causes(&error),
-                [(server.address(), Phase::Reply, Cause::NoScripts)]
-            );
+            has_cause(&error, &server.address(), Phase::Reply, Cause::NoScripts);
         }
     }
     for server in with_users(servers()) {

@@ -107,7 +107,7 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
             values[0].is_some() && values.iter().all(|value| *value == values[0])
         });
         unlock(guard);
-        KEYS.iter().for_each(|key| gone_for_good(&servers, key));
+        all_gone_for_good(&servers, &KEYS);
     }
 }
 

@@ -9,12 +9,7 @@ const ARRIVAL: Duration = Duration::from_millis(150);
 fn a_set_waits_where_a_node_has_no_scripts() {
     let without = EmbeddedNode::builder().without_scripts().start();
     let nodes = [without, EmbeddedNode::start(), EmbeddedNode::start()].map(Result::unwrap);
-    let client = || {
-        Redlock::builder()
-            .nodes(nodes.iter().map(EmbeddedNode::url))
-            .build()
-            .unwrap()
-    };
+    let client = || client_of(nodes.iter().map(EmbeddedNode::url));
     let downs = Seen::nothing();
     let builder = Redlock::builder()
         .nodes(nodes.iter().map(EmbeddedNode::url))
@@ -71,9 +66,7 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
         ReleaseOutcome::Released,
         "it was held all the time"
     );
-    ["a", "b"]
-        .iter()
-        .for_each(|key| gone_for_good(&servers, key));
+    all_gone_for_good(&servers, &["a", "b"]);
 }
 
 #[test]
@@ -120,9 +113,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
         drop(first);
         let _ = other.join().unwrap().unlock().unwrap();
     });
-    ["a", "b", "c", "d"]
-        .iter()
-        .for_each(|key| gone_for_good([&server], key));
+    all_gone_for_good([&server], &["a", "b", "c", "d"]);
 }
 
 #[test]

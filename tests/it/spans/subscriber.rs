@@ -66,6 +66,14 @@ impl Spans {
         spans.filter(|span| span.name == name).cloned().collect()
     }
 
+    /// The spans of this name, which are so many.
+    #[track_caller]
+    pub(super) fn all<const N: usize>(&self, name: &str) -> [Shown; N] {
+        self.named(name)
+            .try_into()
+            .unwrap_or_else(|found: Vec<_>| panic!("not {N} spans: {found:?}"))
+    }
+
     /// The last span of this name.
     #[track_caller]
     pub(super) fn last(&self, name: &str) -> Shown {

@@ -28,7 +28,7 @@ fn attempts(
     let before = asked(&servers[0]);
     let mutex = lock(&mine);
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| mutex.lock_timeout(WHILE * 3).unwrap().is_none());
+        let waiting = scope.spawn(|| is_held_for(&mutex, WHILE * 3));
         thread::sleep(ARRIVAL);
         meanwhile(&mut held, Instant::now() + WHILE);
         let attempts = asked(&servers[0]) - before;

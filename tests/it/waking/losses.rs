@@ -65,12 +65,10 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
     let client = client_at([node.url()], |builder| {
         builder.retry_delay(LONG, LONG).place_lease(LONG)
     });
-    assert!(
-        long_lock(&client, "k")
-            .lock_timeout(Duration::from_secs(1))
-            .unwrap()
-            .is_none()
-    );
+    assert!(is_held_for(
+        &long_lock(&client, "k"),
+        Duration::from_secs(1)
+    ));
     // 10 ms, 20 ms, and so on, less a quarter at most.
     let connections = node.connections();
     let commands = node.commands().len();
@@ -107,12 +105,7 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
         let wait = |node: &Fake, limit| {
             let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
             let client = client.observer(refusals.by(refusal_of)).build().unwrap();
-            assert!(
-                long_lock(&client, "k")
-                    .lock_timeout(limit)
-                    .unwrap()
-                    .is_none()
-            );
+            assert!(is_held_for(&long_lock(&client, "k"), limit));
             node.commands()
                 .iter()
                 .filter(|command| command[0] == "SUBSCRIBE")

@@ -19,13 +19,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         assert_eq!((last, entries(&server)), (guard.fence().get(), ('w', 1)));
         assert!(is_kept(&server, DAY));
         thread::scope(|scope| {
-            let waits = scope.spawn(|| {
-                fenced(&client([&server]))
-                    .write
-                    .lock_timeout(SHORT)
-                    .unwrap()
-                    .is_none()
-            });
+            let waits = scope.spawn(|| is_held_for(&fenced(&client([&server])).write, SHORT));
             assert!(
                 eventually(SOON, || is_marked(&server)) && stored(&server) == Some((last, until)),
                 "a writer waits"
