@@ -325,6 +325,17 @@ pub(crate) fn key_counts(servers: &[Server]) -> [usize; 3] {
     [0, 1, 2].map(|index: usize| servers[index].keys().unwrap().len())
 }
 
+/// This number of a server's INFO.
+#[track_caller]
+pub(crate) fn figure(server: &Server, field: &str) -> u64 {
+    server.info(field).unwrap().parse().unwrap()
+}
+
+/// How many connections a server has accepted.
+pub(crate) fn connections(server: &Server) -> u64 {
+    figure(server, "total_connections_received")
+}
+
 /// How often a server has run a command, by its own count.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let statistics = server.text(&["INFO", "commandstats"]);
@@ -406,6 +417,12 @@ pub(crate) fn has_cause(error: &Error, address: &str, phase: Phase, cause: Cause
         [(address.to_owned(), phase, cause)],
         "{error}"
     );
+}
+
+/// How many nodes have this part in an error.
+pub(crate) fn count_causes(error: &Error, cause: Cause) -> usize {
+    let causes = error.causes().iter();
+    causes.filter(|node| node.cause() == cause).count()
 }
 
 /// Whether this is true of all nodes of a client.

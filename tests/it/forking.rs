@@ -324,12 +324,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
         });
         assert_eq!(child.end(LIMIT), "done");
         // What goes on to another program has nothing of ours.
-        assert!(
-            std::process::Command::new("true")
-                .status()
-                .unwrap()
-                .success()
-        );
+        succeeds(&mut Command::new("true"));
         assert!(!guard.remaining().is_zero());
         unlock(guard);
         gone_for_good(&servers, KEY);

@@ -24,15 +24,7 @@ fn ended(client: &Redlock, cause: Cause) {
             let error = wait.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
             assert!(error.is_permanent(), "{error}");
-            assert!(
-                error
-                    .causes()
-                    .iter()
-                    .filter(|node| node.cause() == cause)
-                    .count()
-                    >= 2,
-                "{error}"
-            );
+            assert!(count_causes(&error, cause) >= 2, "{error}");
         }
     });
     let time = begun.elapsed();

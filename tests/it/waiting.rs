@@ -35,14 +35,7 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
                     .all(|cause| addresses.contains(&cause.0) && cause.1 == Phase::Connect),
                 "{error}"
             );
-            assert!(
-                causes(&error)
-                    .iter()
-                    .filter(|cause| cause.2 == Cause::Refused)
-                    .count()
-                    >= 2,
-                "{error}"
-            );
+            assert!(count_causes(&error, Cause::Refused) >= 2, "{error}");
             // It is noticed at an attempt, and the last delay may be the longest.
             let latest = patience + Duration::from_millis(250) + NODE_TIMEOUT + LATE;
             assert!(waited >= patience && waited < latest, "{waited:?}");

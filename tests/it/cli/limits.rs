@@ -9,12 +9,7 @@ const SOON: Duration = Duration::from_secs(120);
 
 /// How many bytes a server has sent.
 fn sent(deployment: &Deployment) -> u64 {
-    deployment.servers[0]
-        .info("total_net_output_bytes")
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap()
+    figure(&deployment.servers[0], "total_net_output_bytes")
 }
 
 #[test]

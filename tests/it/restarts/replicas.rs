@@ -65,14 +65,6 @@ fn stir(server: &Server, other: &Server) {
     ok(other, &["REPLICAOF", "NO", "ONE"]);
 }
 
-fn count_connections(server: &Server) -> u64 {
-    server
-        .info("total_connections_received")
-        .unwrap()
-        .parse()
-        .unwrap()
-}
-
 #[test]
 fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_same_connection() {
     for [server, other] in pairs() {
@@ -82,13 +74,13 @@ fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_sa
         lose_keys(&server, &other);
         sleep(IDLE);
         let name = shown(&server);
-        let before = count_connections(&server);
+        let before = connections(&server);
         let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
         assert!(!held.remaining().is_zero(), "too slow");
         let error = attempt.expect_err(&format!("two at once on {name}"));
         assert_eq!(causes(&error)[0].2, Cause::Quarantined, "{name}");
         // One connection asks for this number.
-        assert_eq!(count_connections(&server), before + 1, "it connected again");
+        assert_eq!(connections(&server), before + 1, "it connected again");
         assert!(matches!(
             theirs.nodes().unwrap()[0].state(),
             NodeState::Quarantined { .. }
@@ -115,10 +107,10 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         ok(&server, &["FLUSHALL"]);
         server.command(&["DEBUG", "RELOAD"]).unwrap();
         ask(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
-        let before = count_connections(&server);
+        let before = connections(&server);
         let is_taken = || can_take(&client.mutex("other").ttl(MAX_TTL));
         assert!(
-            eventually(SOON, is_taken) && count_connections(&server) > before + 1,
+            eventually(SOON, is_taken) && connections(&server) > before + 1,
             "it did not connect again"
         );
         sleep(IDLE);

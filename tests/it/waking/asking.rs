@@ -8,14 +8,6 @@ const SHORT: Duration = Duration::from_millis(10);
 /// For how long a waiter is watched.
 const WHILE: Duration = Duration::from_secs(3);
 
-fn connections(server: &Server) -> u64 {
-    server
-        .info("total_connections_received")
-        .unwrap()
-        .parse()
-        .unwrap()
-}
-
 /// How many attempts reach the first server while a waiter waits for a lock that stays held.
 fn attempts(
     servers: &[Server],
