@@ -105,9 +105,7 @@ fn on_open_connections_it_asks_and_so_finds_what_has_become_of_nodes() {
         );
     }
     // A replica, without notice on its open connections.
-    servers[0]
-        .command(&["REPLICAOF", "127.0.0.1", "1"])
-        .unwrap();
+    ask(&servers[0], &["REPLICAOF", "127.0.0.1", "1"]);
     let nodes = client.connect(SOON).unwrap();
     assert_eq!(
         states(&nodes),

@@ -147,9 +147,7 @@ fn missing_rights_are_named_as_the_rule_to_add() {
 #[test]
 fn save_points_that_stop_writes_are_named() {
     let server = Server::start().unwrap();
-    server
-        .command(&["CONFIG", "SET", "save", "3600 1"])
-        .unwrap();
+    ask(&server, &["CONFIG", "SET", "save", "3600 1"]);
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
     command_each(
