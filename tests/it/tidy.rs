@@ -19,7 +19,7 @@ mod rules;
 mod source;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use layers::{Layer, Tree};
 use source::{code, imports, tokens, without_tests};
@@ -89,20 +89,15 @@ fn unsafe_code_has_its_place() {
         .flat_map(|(file, text)| unsafe_lines(file, text));
     assert!(lines.count() > 20, "no longer recognised");
     none(each_file("rs", misplaced_unsafe));
-    for folder in [
+    let folders = [
         "benches",
         "examples",
         "fuzz/bodies",
         "fuzz/fuzz_targets",
         "tests",
-    ] {
-        let files = files(folder, "rs").into_iter();
-        none(
-            files
-                .flat_map(|(file, text)| misplaced_unsafe(&format!("../{folder}/{file}"), &text))
-                .collect(),
-        );
-    }
+    ];
+    let others = from_top(&folders, "rs").into_iter();
+    none(others.flat_map(|(file, text)| misplaced_unsafe(&format!("../{file}"), &text)));
 }
 
 #[test]
@@ -132,30 +127,20 @@ fn every_dependency_has_its_reason() {
         "tests/stale_writers",
         "tests/tokio",
     ] {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(package)
-            .join("Cargo.toml");
-        let manifest = fs::read_to_string(manifest).unwrap();
+        let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
         let dependencies = dependencies(&manifest);
         count += dependencies.len();
         let unexplained = dependencies.iter().filter(|(_, explained)| !explained);
-        none(
-            unexplained
-                .map(|(name, _)| {
-                    format!("{package}/Cargo.toml: no comment above {name} says what it is for")
-                })
-                .collect(),
-        );
+        none(unexplained.map(|(name, _)| {
+            format!("{package}/Cargo.toml: no comment above {name} says what it is for")
+        }));
     }
     assert!(count > 40, "{count}: no longer recognised");
 }
 
 #[test]
 fn public_enums_may_grow_and_outcomes_are_looked_at() {
-    none(api::findings(
-        &fs::read_to_string("src/lib.rs").unwrap(),
-        &files("src", "rs"),
-    ));
+    none(api::findings(&read("src/lib.rs"), &files("src", "rs")));
 }
 
 fn unopened(file: &str, text: &str) -> Vec<String> {
@@ -313,28 +298,58 @@ fn each_file_but_tests(rule: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> 
 
 /// The files of a kind below a folder of this package: their paths below it, and their text.
 fn files(folder: &str, kind: &str) -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
+    let folder = root().join(folder);
+    let mut paths = walk(&folder, |_| true);
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == kind));
+    assert!(!paths.is_empty(), "no {kind} files below {folder:?}");
+    let text = |path: PathBuf| {
+        (
+            name_below(&folder, &path),
+            fs::read_to_string(path).unwrap(),
+        )
+    };
+    paths.into_iter().map(text).collect()
+}
+
+/// The files of a kind below folders of this package: their paths below the top, and their text.
+fn from_top(folders: &[&str], kind: &str) -> Vec<(String, String)> {
+    let below = |folder: &&str| {
+        let path = |(file, text)| (format!("{folder}/{file}"), text);
+        files(folder, kind)
+            .into_iter()
+            .map(path)
+            .collect::<Vec<_>>()
+    };
+    folders.iter().flat_map(below).collect()
+}
+
+/// The paths of all files below a folder, in their order, without those and without the folders
+/// that are not wanted.
+fn walk(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == kind) {
-                found.push((name_below(&root, &path), fs::read_to_string(path).unwrap()));
-            }
-        }
+        let entries = fs::read_dir(folder).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let (below, here): (Vec<_>, Vec<_>) = paths
+            .filter(|path| is_wanted(path))
+            .partition(|path| path.is_dir());
+        folders.extend(below);
+        files.extend(here);
     }
-    assert!(
-        !found.is_empty(),
-        "no {kind} files below {}",
-        root.display()
-    );
-    found.sort();
-    found
+    files.sort();
+    files
+}
+
+/// The folder of this package.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The text of a file of this package.
+#[track_caller]
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
 }
 
 fn name_below(root: &Path, path: &Path) -> String {
@@ -347,6 +362,7 @@ fn name_below(root: &Path, path: &Path) -> String {
 }
 
 #[track_caller]
-fn none(findings: Vec<String>) {
+fn none(findings: impl IntoIterator<Item = String>) {
+    let findings: Vec<String> = findings.into_iter().collect();
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));
 }

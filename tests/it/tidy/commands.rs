@@ -1,9 +1,10 @@
 //! Commands that pages print and campaigns run: the tests that they name exist, and so do the
 //! variables that they set.
 
-use super::{files, none};
-use std::fs;
-use std::path::Path;
+use super::rules::names_of_tests;
+use super::{files, from_top, none, read};
+#[cfg(all(feature = "cli", feature = "tls-native-roots"))]
+use crate::support::process::succeeds;
 
 /// Options of cargo that take a value.
 const WITH_VALUE: [&str; 4] = ["--features", "--profile", "--test", "-p"];
@@ -19,19 +20,9 @@ struct Command<'p> {
 
 #[test]
 fn every_command_names_tests_and_variables_that_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md"), root.join(".github/CONTRIBUTING.md")];
-    pages.extend(
-        fs::read_dir(root.join("src/docs"))
-            .unwrap()
-            .map(|entry| entry.unwrap().path()),
-    );
-    pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
-    pages.push(root.join("tests/campaign"));
-    let texts: Vec<String> = pages
-        .iter()
-        .map(|page| fs::read_to_string(page).unwrap())
-        .collect();
+    let pages = ["README.md", ".github/CONTRIBUTING.md", "tests/campaign"].map(read);
+    let manual = files("src/docs", "md").into_iter().map(|(_, text)| text);
+    let texts: Vec<String> = pages.into_iter().chain(manual).collect();
     let commands: Vec<Command<'_>> = texts.iter().flat_map(|text| commands(text)).collect();
     assert!(
         commands
@@ -43,17 +34,11 @@ fn every_command_names_tests_and_variables_that_exist() {
     );
     let variables = commands.iter().flat_map(|command| &command.variables);
     assert!(variables.count() > 10, "no longer recognised");
-    let below = |folder: &str| {
-        let found = files(folder, "rs").into_iter();
-        found
-            .map(|(file, text)| (format!("{folder}/{file}"), text))
-            .collect::<Vec<_>>()
-    };
+    let tests = from_top(&["src", "tests"], "rs");
     none(
         commands
             .iter()
-            .flat_map(|command| findings(command, &[below("src"), below("tests")].concat()))
-            .collect(),
+            .flat_map(|command| findings(command, &tests)),
     );
 }
 
@@ -61,9 +46,7 @@ fn every_command_names_tests_and_variables_that_exist() {
 #[cfg(all(feature = "cli", feature = "tls-native-roots"))]
 #[test]
 fn every_test_that_has_its_own_turn_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [run, servers, alone] = ["tests/run", "tests/servers", "tests/it/alone"]
-        .map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let [run, servers, alone] = ["tests/run", "tests/servers", "tests/it/alone"].map(read);
     let scripts = run.lines().chain(servers.lines());
     let lists: Vec<&str> = scripts
         .filter_map(|line| line.split_once("=\"")?.1.strip_suffix('"'))
@@ -74,27 +57,17 @@ fn every_test_that_has_its_own_turn_exists() {
         .iter()
         .flat_map(|list| list.split(' '))
         .chain(alone.lines().filter(|line| !line.starts_with('#')));
-    let listed = std::process::Command::new(std::env::current_exe().unwrap())
-        .arg("--list")
-        .output()
-        .unwrap()
-        .stdout;
-    let listed = String::from_utf8(listed).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let listed = succeeds(std::process::Command::new(program).arg("--list"));
     let is_absent =
         |name: &&str| name.is_empty() || !listed.lines().any(|test| test.contains(name));
-    none(
-        named
-            .filter(is_absent)
-            .map(|name| format!("there is no test of this name: {name}"))
-            .collect(),
-    );
+    let absent = named.filter(is_absent);
+    none(absent.map(|name| format!("there is no test of this name: {name}")));
 }
 
 #[test]
 fn each_package_of_tests_is_run() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let [script, manifest] =
-        ["tests/run", "Cargo.toml"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let [script, manifest] = ["tests/run", "Cargo.toml"].map(read);
     let members = manifest
         .lines()
         .find(|line| line.starts_with("members = "))
@@ -105,13 +78,8 @@ fn each_package_of_tests_is_run() {
         .collect();
     assert!(members.len() > 3, "no longer recognised: {members:?}");
     let words: Vec<&str> = script.split([' ', ')', '\n']).collect();
-    none(
-        members
-            .iter()
-            .filter(|member| !words.contains(member))
-            .map(|member| format!("not run: {member}"))
-            .collect(),
-    );
+    let absent = members.iter().filter(|member| !words.contains(member));
+    none(absent.map(|member| format!("not run: {member}")));
 }
 
 /// The commands of a page that run tests.
@@ -192,17 +160,7 @@ fn tests(file: &str, text: &str) -> Vec<String> {
         .trim_end_matches("mod")
         .trim_matches('/')
         .replace('/', "::");
-    let mut names = Vec::new();
-    let mut is_test = false;
-    for line in text.lines().map(str::trim) {
-        if let (true, Some(name)) = (
-            is_test,
-            line.strip_prefix("fn ")
-                .and_then(|rest| rest.split('(').next()),
-        ) {
-            names.push(format!("{module}::{name}"));
-        }
-        is_test = line == "#[test]" || is_test && line.starts_with(['#', '/']);
-    }
-    names
+    names_of_tests(text)
+        .map(|name| format!("{module}::{name}"))
+        .collect()
 }

@@ -3,9 +3,9 @@
 //!
 //! rustdoc checks the links to items of the crate.
 
-use super::{files, name_below, none};
+use super::{files, from_top, none, read, root};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Folders whose paths a page may name in backticks.
 const TOP: [&str; 7] = [
@@ -40,65 +40,31 @@ const KINDS: [&str; 7] = [".h", ".lua", ".md", ".py", ".rs", ".toml", ".txt"];
 
 #[test]
 fn every_link_and_path_of_a_page_leads_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md"), root.join("CHANGELOG.md")];
-    for folder in [".github", "src/docs"] {
-        pages.extend(
-            fs::read_dir(root.join(folder))
-                .unwrap()
-                .map(|entry| entry.unwrap().path()),
-        );
-    }
-    pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
+    let mut pages = from_top(&[".github", "src/docs"], "md");
+    pages.extend(["README.md", "CHANGELOG.md"].map(|page| (page.to_owned(), read(page))));
     assert!(pages.len() > 6, "pages are no longer found");
-    let texts: Vec<String> = pages
-        .iter()
-        .map(|page| fs::read_to_string(page).unwrap())
-        .collect();
-    let targets: Vec<&str> = texts.iter().flat_map(|text| links(text)).collect();
+    let targets: Vec<&str> = pages.iter().flat_map(|(_, text)| links(text)).collect();
     let count = |is: &dyn Fn(&str) -> bool| targets.iter().filter(|target| is(target)).count();
     assert!(
         count(&|to| to.starts_with(MANUAL)) > 5
             && count(&|to| to.starts_with(FILES)) > 1
             && count(&|to| to.contains(".md")) > 30
-            && texts.iter().flat_map(|text| paths(text)).count() > 100,
+            && pages.iter().flat_map(|(_, text)| paths(text)).count() > 100,
         "no longer recognised: {targets:?}"
     );
-    none(
-        pages
-            .iter()
-            .zip(&texts)
-            .flat_map(|(page, text)| findings(root, page, text))
-            .collect(),
-    );
+    none(pages.iter().flat_map(|(page, text)| findings(page, text)));
 }
 
 #[test]
 fn every_path_in_a_comment_leads_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["benches", "examples", "fuzz", "src", "tests"];
-    let files = || {
-        folders.iter().flat_map(|folder| {
-            files(folder, "rs")
-                .into_iter()
-                .map(move |file| (folder, file))
-        })
-    };
-    let named: usize = files()
-        .map(|(_, (_, text))| paths_in_comments(&text).len())
-        .sum();
-    assert!(named > 20, "{named} paths: no longer recognised");
-    none(
-        files()
-            .flat_map(|(folder, (file, text))| gone(root, &format!("{folder}/{file}"), &text))
-            .collect(),
-    );
+    let files = from_top(&["benches", "examples", "fuzz", "src", "tests"], "rs");
+    let named = files.iter().flat_map(|(_, text)| paths_in_comments(text));
+    assert!(named.count() > 20, "no longer recognised");
+    none(files.iter().flat_map(|(file, text)| gone(file, text)));
 }
 
 #[test]
 fn every_setting_is_on_the_page_of_operations() {
-    let read =
-        |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let page = read("src/docs/operations.md");
     let files = [
         "builder/mod.rs",
@@ -114,11 +80,7 @@ fn every_setting_is_on_the_page_of_operations() {
     let absent = settings
         .iter()
         .filter(|name| !page.contains(&format!("`{name}`")));
-    none(
-        absent
-            .map(|name| format!("operations.md does not have {name}"))
-            .collect(),
-    );
+    none(absent.map(|name| format!("operations.md does not have {name}")));
 }
 
 /// The names of the methods that change a value and give it back.
@@ -131,13 +93,12 @@ fn setters(text: &str) -> impl Iterator<Item = &str> {
         .map(|(name, _)| name.split('<').next().unwrap_or(name))
 }
 
-fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
-    let name = name_below(root, page);
-    let lost = links(text).filter(|target| !leads_somewhere(page, text, target));
+fn findings(name: &str, text: &str) -> Vec<String> {
+    let lost = links(text).filter(|target| !leads_somewhere(name, text, target));
     let mut findings: Vec<String> = lost
         .map(|target| format!("{name}: {target} leads nowhere"))
         .collect();
-    let gone = paths(text).filter(|path| !root.join(path).exists());
+    let gone = paths(text).filter(|path| !root().join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
     // rustdoc shows the manual too: a link to another page has a definition there, which
     // `src/docs/mod.rs` replaces.
@@ -168,10 +129,10 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The paths that comments name and that do not exist.
-fn gone(root: &Path, file: &str, text: &str) -> Vec<String> {
+fn gone(file: &str, text: &str) -> Vec<String> {
     let gone = paths_in_comments(text)
         .into_iter()
-        .filter(|path| !root.join(path).exists());
+        .filter(|path| !root().join(path).exists());
     gone.map(|path| format!("{file}: names {path}, which does not exist"))
         .collect()
 }
@@ -212,15 +173,14 @@ fn inline_links(text: &str) -> impl Iterator<Item = &str> {
         .filter_map(|behind| behind.split(')').next())
 }
 
-fn leads_somewhere(page: &Path, text: &str, target: &str) -> bool {
+fn leads_somewhere(page: &str, text: &str, target: &str) -> bool {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path: PathBuf = if let Some(path) = file.strip_prefix(FILES) {
-        return is_packaged(path) && root.join(path).exists();
+        return is_packaged(path) && root().join(path).exists();
     } else if let Some(module) = file.strip_prefix(MANUAL) {
-        root.join(format!("src/docs/{}.md", module.trim_end_matches('/')))
+        root().join(format!("src/docs/{}.md", module.trim_end_matches('/')))
     } else {
-        page.with_file_name(file)
+        root().join(page).with_file_name(file)
     };
     if file.is_empty() {
         return has_heading(text, heading);
@@ -240,7 +200,6 @@ fn is_packaged(path: &str) -> bool {
 
 #[test]
 fn every_heading_of_the_manual_that_the_documentation_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources = ["md", "rs"].map(|kind| files("src", kind)).concat();
     let named = || {
         sources
@@ -249,14 +208,10 @@ fn every_heading_of_the_manual_that_the_documentation_names_exists() {
     };
     assert!(named().count() > 10, "no longer recognised");
     let absent = named().filter(|(_, (page, heading))| {
-        let path = root.join(format!("src/docs/{page}.md"));
+        let path = root().join(format!("src/docs/{page}.md"));
         !has_heading(&fs::read_to_string(path).unwrap_or_default(), heading)
     });
-    none(
-        absent
-            .map(|(file, (page, heading))| format!("{file}: {page}#{heading} leads nowhere"))
-            .collect(),
-    );
+    none(absent.map(|(file, (page, heading))| format!("{file}: {page}#{heading} leads nowhere")));
 }
 
 /// The pages and headings of links such as `docs::operations#waiting`.

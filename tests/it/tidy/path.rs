@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use super::none;
+use super::{none, read, root};
 
 /// A reader of the path opens fewer files than this.
 const MOST_FILES: usize = 20;
@@ -22,15 +21,11 @@ fn steps(text: &str) -> Vec<(String, String)> {
 
 /// The steps of each path that is listed.
 pub(crate) fn listed() -> Vec<Vec<(String, String)>> {
-    let text = fs::read_to_string(source().join("engine/mod.rs")).unwrap();
-    text.split("\n//! # ")
+    read("src/engine/mod.rs")
+        .split("\n//! # ")
         .map(steps)
         .filter(|steps| !steps.is_empty())
         .collect()
-}
-
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
 /// What is wrong with the path, given the text of each file.
@@ -58,10 +53,6 @@ fn the_paths_of_an_attempt_a_wait_and_a_release_are_as_listed() {
     let paths = listed();
     let lengths: Vec<usize> = paths.iter().map(Vec::len).collect();
     assert!(matches!(lengths[..], [(16..), (6..), (6..)]), "{paths:?}");
-    none(
-        paths
-            .iter()
-            .flat_map(|steps| findings(steps, |file| fs::read_to_string(source().join(file)).ok()))
-            .collect(),
-    );
+    let text = |file: &str| fs::read_to_string(root().join("src").join(file)).ok();
+    none(paths.iter().flat_map(|steps| findings(steps, text)));
 }

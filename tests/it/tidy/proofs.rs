@@ -6,9 +6,8 @@
 //! function of Rust or Lua, or of a command that a script calls. Whether the function does what
 //! the step is, `tests/proofs/main.rs` finds out.
 
-use super::{files, none};
+use super::{files, none, root};
 use std::fs;
-use std::path::Path;
 
 #[test]
 fn each_step_of_a_proof_names_the_code_that_does_it() {
@@ -17,13 +16,11 @@ fn each_step_of_a_proof_names_the_code_that_does_it() {
         proofs.iter().flat_map(|(_, text)| steps(text)).count() > 50,
         "steps are no longer recognised"
     );
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |file: &str| fs::read_to_string(root.join(file)).ok();
+    let read = |file: &str| fs::read_to_string(root().join(file)).ok();
     none(
         proofs
             .iter()
-            .flat_map(|(file, text)| findings(file, text, read))
-            .collect(),
+            .flat_map(|(file, text)| findings(file, text, read)),
     );
 }
 

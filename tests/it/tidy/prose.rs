@@ -7,9 +7,9 @@
 //! manifest. Frequencies are counted in comments of Rust and in Markdown.
 
 use super::source::code;
-use super::{name_below, none};
+use super::{name_below, none, root, walk};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Files and folders of the tree that hold no text of the repository: what tools write, and inputs
 /// of the fuzzer.
@@ -141,13 +141,8 @@ fn prose_is_plain_and_fits() {
         listed.len() >= BANNED.len(),
         "words are not recognised: {listed:?}"
     );
-    none(
-        texts
-            .iter()
-            .filter(|(name, _)| !is_exempt(name))
-            .flat_map(|(name, text)| findings(name, text))
-            .collect(),
-    );
+    let judged = texts.iter().filter(|(name, _)| !is_exempt(name));
+    none(judged.flat_map(|(name, text)| findings(name, text)));
 }
 
 #[test]
@@ -157,27 +152,10 @@ fn vague_words_are_rare() {
 
 /// Every text of the tree, by its name below the root. A file that is not UTF-8 has no prose.
 fn texts() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            let name = name_below(root, &path);
-            if OUTSIDE.contains(&name.as_str()) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(text) = fs::read_to_string(path) {
-                found.push((name, text));
-            }
-        }
-    }
-    found.sort();
-    found
+    let name = |path: &Path| name_below(root(), path);
+    let paths = walk(root(), |path| !OUTSIDE.contains(&&*name(path)));
+    let text = |path: PathBuf| Some((name(&path), fs::read_to_string(path).ok()?));
+    paths.into_iter().filter_map(text).collect()
 }
 
 fn too_frequent(texts: &[(String, String)]) -> Vec<String> {

@@ -10,9 +10,7 @@
 //! - `models::relay::name` likewise;
 //! - `it::waiting`, or `sim` alone, is a whole file or folder of tests.
 
-use super::{files, none};
-use std::fs;
-use std::path::Path;
+use super::{from_top, none, read};
 
 /// A rule's number and the tests that it names.
 struct Rule<'a> {
@@ -22,16 +20,14 @@ struct Rule<'a> {
 
 #[test]
 fn every_rule_names_tests_that_exist() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md"))
-        .unwrap();
+    let page = read("src/docs/rules.md");
     assert!(rules(&page).len() > 50, "rules are no longer recognised");
     none(findings(&page, &all_tests()));
 }
 
 #[test]
 fn every_rule_that_a_comment_names_exists() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md"))
-        .unwrap();
+    let page = read("src/docs/rules.md");
     let tests = all_tests();
     let named = || {
         tests
@@ -42,9 +38,7 @@ fn every_rule_that_a_comment_names_exists() {
     let rules = rules(&page);
     let absent = named().filter(|(_, number)| rules.iter().all(|rule| rule.number != *number));
     none(
-        absent
-            .map(|(file, number)| format!("{file}: names rule {number}, and rules.md has none"))
-            .collect(),
+        absent.map(|(file, number)| format!("{file}: names rule {number}, and rules.md has none")),
     );
 }
 
@@ -61,27 +55,18 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn every_variable_of_the_tests_is_listed() {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/CONTRIBUTING.md"))
-            .unwrap();
+    let page = read(".github/CONTRIBUTING.md");
     let listed = |name: &str| page.contains(&format!("`{name}`"));
     let tests = all_tests();
     let names = || tests.iter().flat_map(|(_, text)| variables(text));
     assert!(names().count() > 20, "variables are no longer recognised");
-    none(
-        names()
-            .filter(|name| !listed(name))
-            .map(|name| format!("CONTRIBUTING.md does not list {name}"))
-            .collect(),
-    );
+    let unlisted = names().filter(|name| !listed(name));
+    none(unlisted.map(|name| format!("CONTRIBUTING.md does not list {name}")));
     let read = |name: &str| tests.iter().any(|(_, text)| text.contains(name));
     let gone = page
         .split('`')
         .filter(|name| variable(name).is_some() && !read(name));
-    none(
-        gone.map(|name| format!("CONTRIBUTING.md lists {name}, and no test reads it"))
-            .collect(),
-    );
+    none(gone.map(|name| format!("CONTRIBUTING.md lists {name}, and no test reads it")));
 }
 
 /// The names of variables that a file quotes. The results of the C interface begin alike and have
@@ -136,13 +121,7 @@ fn rule(paragraph: &str) -> Option<Rule<'_>> {
 
 /// Pairs of path and text, of every file that may hold tests.
 fn all_tests() -> Vec<(String, String)> {
-    let below = |folder: &str| {
-        let found = files(folder, "rs").into_iter();
-        found
-            .map(|(file, text)| (format!("{folder}/{file}"), text))
-            .collect::<Vec<_>>()
-    };
-    [below("src"), below("tests")].concat()
+    from_top(&["src", "tests"], "rs")
 }
 
 fn findings(page: &str, tests: &[(String, String)]) -> Vec<String> {
@@ -178,9 +157,10 @@ fn exists(name: &str, tests: &[(String, String)]) -> bool {
     let Some((&last, path)) = parts.split_last() else {
         return false;
     };
-    tests
-        .iter()
-        .any(|(file, text)| leads_to(&parts, file) || leads_to(path, file) && has_test(last, text))
+    tests.iter().any(|(file, text)| {
+        leads_to(&parts, file)
+            || leads_to(path, file) && names_of_tests(text).any(|name| name == last)
+    })
 }
 
 /// Whether the parts of a file's path are among them in this order. `lib` is all of `src/`.
@@ -192,14 +172,13 @@ fn leads_to(parts: &[&str], file: &str) -> bool {
     !parts.is_empty() && parts.iter().all(|part| path.any(|found| found == *part))
 }
 
-fn has_test(name: &str, text: &str) -> bool {
-    let start = format!("fn {name}(");
+/// The names of the test functions of a file.
+pub(super) fn names_of_tests(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
-    for line in text.lines().map(str::trim) {
-        if is_test && line.starts_with(&start) {
-            return true;
-        }
+    text.lines().map(str::trim).filter_map(move |line| {
+        let was_test = is_test;
         is_test = line == "#[test]" || is_test && line.starts_with(['#', '/']);
-    }
-    false
+        let name = line.strip_prefix("fn ")?.split('(').next();
+        name.filter(|_| was_test)
+    })
 }
