@@ -18,7 +18,7 @@
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
 //! | 9 | The nodes that follow the log are asked by one entry in it; each node that is apart, by its own connection's queue | `Connections::queue` | `engine/nodes/connections.rs` |
-//! | 10 | The log notes which reply is expected of each, behind those to earlier commands | `Log::append` | `protocol/session/log.rs` |
+//! | 10 | The log notes which reply is expected of each, behind those to earlier commands | `Requests::ask` | `protocol/session/requests.rs` |
 //! | 11 | The command is encoded: `SET key token NX PX ttl` | `plain::acquire` | `protocol/kinds/plain.rs` |
 //! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
 //! | 13 | The socket takes them | `Stream::write` | `os/stream.rs` |
