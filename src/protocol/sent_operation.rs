@@ -9,6 +9,7 @@ use super::lock_key::LockKey;
 use super::operation::{Operation, Verb};
 use super::resp::Reply;
 use super::{queue, reply};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeId;
 use crate::fault::protocol_error::ProtocolError;
@@ -54,6 +55,8 @@ pub struct PlainVote {
     pub ticket: Ticket,
     /// Whether it grants.
     pub is_granted: bool,
+    /// The number that it grants, where the lock has numbers.
+    pub fence: Option<FencingToken>,
 }
 
 impl<'c> Command<'c> {
@@ -127,22 +130,36 @@ impl SentOperation {
         reply::meaning(self.form, self.asked, reply)
     }
 
-    /// Whether the reply grants, if it only grants or refuses, as nearly all replies do. None: it
-    /// may contain more.
+    /// The vote in the reply, if it only grants or refuses, as nearly all replies do. None: it may
+    /// contain more.
     #[inline]
-    pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<bool> {
-        match (self.asked.verb, reply) {
+    pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<PlainVote> {
+        let Asked { verb, wire, least } = self.asked;
+        let (is_granted, fence) = match (verb, reply) {
             // One of a set is a part of the vote.
-            _ if self.part > 0 => None,
-            (AskedVerb::Acquire, Reply::Simple(b"OK")) if self.asked.wire.is_token_only => {
-                Some(true)
+            _ if self.part > 0 => return None,
+            (AskedVerb::Acquire, Reply::Simple(b"OK")) if wire.is_token_only => (true, None),
+            (AskedVerb::Acquire, Reply::Bulk(None)) if wire.is_token_only => (false, None),
+            (AskedVerb::Extend, Reply::Integer(1)) => (true, None),
+            (AskedVerb::Release, Reply::Integer(1)) => (true, None),
+            (AskedVerb::Release, Reply::Integer(0)) => (false, None),
+            (AskedVerb::Take { .. }, Reply::Integer(1)) if least.is_none() => (true, None),
+            // Not an entry in a queue.
+            (AskedVerb::Acquire | AskedVerb::Take { .. }, Reply::Bulk(Some(digits)))
+                if !digits.contains(&b' ') =>
+            {
+                match self.parse_reply(reply) {
+                    Ok(Answer::Fence(fence)) => (true, Some(fence)),
+                    _ => return None,
+                }
             }
-            (AskedVerb::Acquire, Reply::Bulk(None)) if self.asked.wire.is_token_only => Some(false),
-            (AskedVerb::Extend, Reply::Integer(1)) if self.asked.wire.is_token_only => Some(true),
-            (AskedVerb::Release, Reply::Integer(1)) => Some(true),
-            (AskedVerb::Release, Reply::Integer(0)) => Some(false),
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(PlainVote {
+            ticket: self.ticket,
+            is_granted,
+            fence,
+        })
     }
 }
 
@@ -299,26 +316,29 @@ mod tests {
                 Reply::Bulk(None),
                 Reply::Array(None),
                 Reply::Error(b"ERR no"),
+                Reply::Bulk(Some(b"1")),
+                Reply::Bulk(Some(b"01")),
+                Reply::Bulk(Some(b"n 1 0 5 abcdefgh - ")),
             ]
             .into_iter()
             .chain((-5..5).map(Reply::Integer))
             {
-                assert_eq!(
-                    SentOperation { part: 1, ..sent }.plain_vote(reply),
-                    None,
-                    "it is a part of one"
-                );
-                let Some(is_granted) = sent.plain_vote(reply) else {
+                let of_a_set = SentOperation { part: 1, ..sent };
+                assert!(of_a_set.plain_vote(reply).is_none(), "it is a part of one");
+                let Some(PlainVote {
+                    is_granted, fence, ..
+                }) = sent.plain_vote(reply)
+                else {
                     continue;
                 };
-                let vote = if is_granted {
-                    Vote::Granted
-                } else {
-                    Vote::Refused
+                let answer = match (is_granted, fence) {
+                    (_, Some(fence)) => Answer::Fence(fence),
+                    (true, None) => Answer::Vote(Vote::Granted),
+                    (false, None) => Answer::Vote(Vote::Refused),
                 };
                 assert_eq!(
                     sent.parse_reply(reply),
-                    Ok(Answer::Vote(vote)),
+                    Ok(answer),
                     "{kind:?} {verb:?} {reply:?}"
                 );
                 let mut wakes = Wakes::default();
@@ -327,7 +347,8 @@ mod tests {
                 plain += 1;
             }
         }
-        // SET grants or refuses, an extension by token grants, and releases do either.
-        assert_eq!(plain, 2 * 2 + 2 + 5 * 2);
+        // SET grants or refuses, and releases do; extensions grant, and calls that ask in turn, two
+        // of them with a number, as a script does without that.
+        assert_eq!(plain, 2 * 2 + 5 * 2 + 5 + 5 + 2);
     }
 }

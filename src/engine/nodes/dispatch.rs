@@ -12,7 +12,7 @@ use crate::fault::protocol_error::ProtocolError;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::operation::Verb;
 use crate::protocol::session::{
-    Answer, Command, HandshakeState, Inspected, PlainVote, SessionEvent, Ticket, Wakes,
+    Answer, Command, HandshakeState, Inspected, SessionEvent, Ticket, Wakes,
 };
 use std::time::Duration;
 
@@ -122,18 +122,17 @@ impl Nodes {
     pub(super) fn count_plain_votes(&mut self, node: NodeId) -> Result<(), ProtocolError> {
         let session = &mut self.connections.each[node.index()].session;
         while !session.incoming.is_empty()
-            && let Some(PlainVote { ticket, is_granted }) =
-                session.next_plain_vote(&self.connections.log)?
+            && let Some(cast) = session.next_plain_vote(&self.connections.log)?
         {
-            self.rounds.count(
-                ticket,
-                node,
-                if is_granted {
-                    &Vote::Granted
-                } else {
-                    &Vote::Refused
-                },
-            );
+            if let Some(fence) = cast.fence {
+                self.rounds.record_fence(cast.ticket, node, fence);
+            }
+            let vote = if cast.is_granted {
+                &Vote::Granted
+            } else {
+                &Vote::Refused
+            };
+            self.rounds.count(cast.ticket, node, vote);
         }
         Ok(())
     }

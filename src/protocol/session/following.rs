@@ -53,14 +53,13 @@ impl Session {
         let Some((reply, length)) = self.incoming.decode()? else {
             return Ok(None);
         };
-        let Some(is_granted) = sent.plain_vote(reply) else {
+        let Some(vote) = sent.plain_vote(reply) else {
             return Ok(None);
         };
-        let ticket = sent.ticket;
         let is_release = sent.asked.is_release();
         self.taken(length, is_release);
         self.latency.record(self.incoming.read_at.since(asked_at));
-        Ok(Some(PlainVote { ticket, is_granted }))
+        Ok(Some(vote))
     }
 
     /// The server was asked with the log whether it is still a master.
