@@ -11,6 +11,20 @@ use std::time::Instant;
 /// More states than there is memory for: a search that comes here has not found out.
 const LIMIT: usize = 400_000_000;
 
+/// Gives a scope a method for each of its parts that is named here: the same but for that part. Those
+/// behind the semicolon are switched on.
+macro_rules! parts {
+    ($($part:ident: $kind:ty),*; $($switch:ident),*) => {
+        $(pub(crate) const fn $part(self, $part: $kind) -> Self {
+            Self { $part, ..self }
+        })*
+        $(pub(crate) const fn $switch(self) -> Self {
+            Self { $switch: true, ..self }
+        })*
+    };
+}
+pub(crate) use parts;
+
 /// What is searched: a state of it, and what can happen there.
 pub(crate) trait World: Copy + Display {
     type Rule: Copy + Debug;

@@ -41,41 +41,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The same but for one of its parts, as with all that follow.
-    pub(crate) const fn repairs(self) -> Scope {
-        Scope {
-            repairs: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn shares(self) -> Scope {
-        Scope {
-            shares: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn ahead(self) -> Scope {
-        Scope {
-            ahead: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn floors(self) -> Scope {
-        Scope {
-            floors: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn without_floors(self) -> Scope {
-        Scope {
-            floors: false,
-            ..self
-        }
-    }
+    search::parts!(floors: bool; ahead, repairs, shares);
 }
 
 /// A message that is sent at most once.

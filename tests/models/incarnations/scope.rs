@@ -1,6 +1,7 @@
 //! How much there is to search: nodes, programs, what may fail, and which of the cases that the
 //! design leaves open are passed over.
 
+use crate::search::parts;
 use quorumlock::algorithm::quarantine::RestartPolicy;
 
 /// What may fail, or happen to a node.
@@ -69,58 +70,15 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The same but for one of its parts, as with all that follow.
-    pub(crate) const fn nodes(self, nodes: usize) -> Scope {
-        Scope { nodes, ..self }
-    }
-
-    pub(crate) const fn founders(self, founders: usize) -> Scope {
-        Scope { founders, ..self }
-    }
-
-    pub(crate) const fn faults(self, faults: u8) -> Scope {
-        Scope { faults, ..self }
-    }
-
-    pub(crate) const fn kinds(self, kinds: &'static [Fault]) -> Scope {
-        Scope { kinds, ..self }
-    }
-
-    pub(crate) const fn longer(self) -> Scope {
-        Scope {
-            longer: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn extends(self) -> Scope {
-        Scope {
-            extends: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn apart(self) -> Scope {
-        Scope {
-            apart: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn patience(self, patience: u8) -> Scope {
-        Scope { patience, ..self }
-    }
-
-    pub(crate) const fn prompt(self) -> Scope {
-        Scope {
-            prompt: true,
-            ..self
-        }
-    }
-
-    pub(crate) const fn open(self, open: u8) -> Scope {
-        Scope { open, ..self }
-    }
+    parts!(
+        nodes: usize,
+        founders: usize,
+        faults: u8,
+        kinds: &'static [Fault],
+        patience: u8,
+        open: u8;
+        apart, extends, longer, prompt
+    );
 
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.kinds.contains(&fault)

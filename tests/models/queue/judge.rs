@@ -39,7 +39,7 @@ impl search::World for World {
 
     fn steps(&self, _rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
         steps.clear();
-        self.push_steps(scope.is_timely, steps);
+        self.push_steps(scope.timely, steps);
         self.push_faults(scope, steps);
         for (c, _) in self
             .calls

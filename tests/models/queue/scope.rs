@@ -1,6 +1,7 @@
 //! How much there is to search: nodes, calls, and what may fail.
 
 use crate::node::Kind;
+use crate::search::parts;
 
 /// What may fail, or happen without need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,50 +46,22 @@ pub(crate) struct Scope {
     /// The times that a clock may show.
     pub(crate) clocks: u8,
     /// Whether a program has its channels when its call begins.
-    pub(crate) is_subscribed: bool,
+    pub(crate) subscribed: bool,
     /// Whether timers of 10 ms and 30 ms end only when nothing is under way.
-    pub(crate) is_timely: bool,
+    pub(crate) timely: bool,
 }
 
 impl Scope {
-    /// The same but for one of its parts, as with all that follow.
-    pub(crate) const fn nodes(self, nodes: usize) -> Scope {
-        Scope { nodes, ..self }
-    }
-
-    pub(crate) const fn kind(self, kind: Kind) -> Scope {
-        Scope { kind, ..self }
-    }
-
-    pub(crate) const fn calls(self, calls: usize) -> Scope {
-        Scope { calls, ..self }
-    }
-
-    pub(crate) const fn faults(self, faults: u8) -> Scope {
-        Scope { faults, ..self }
-    }
-
-    pub(crate) const fn kinds(self, kinds: &'static [Fault]) -> Scope {
-        Scope { kinds, ..self }
-    }
-
-    pub(crate) const fn clocks(self, clocks: u8) -> Scope {
-        Scope { clocks, ..self }
-    }
-
-    pub(crate) const fn unsubscribed(self) -> Scope {
-        Scope {
-            is_subscribed: false,
-            ..self
-        }
-    }
-
-    pub(crate) const fn timely(self) -> Scope {
-        Scope {
-            is_timely: true,
-            ..self
-        }
-    }
+    parts!(
+        nodes: usize,
+        kind: Kind,
+        calls: usize,
+        faults: u8,
+        kinds: &'static [Fault],
+        clocks: u8,
+        subscribed: bool;
+        timely
+    );
 
     pub(crate) fn has(&self, fault: Fault) -> bool {
         self.kinds.contains(&fault)

@@ -153,7 +153,7 @@ impl World {
     }
 
     /// What happens without a fault.
-    pub(crate) fn push_steps(&self, is_timely: bool, steps: &mut Vec<Step>) {
+    pub(crate) fn push_steps(&self, timely: bool, steps: &mut Vec<Step>) {
         let is_settled = self.is_settled();
         for (n, state) in self.up() {
             for (c, call) in self.calls.iter().enumerate() {
@@ -206,7 +206,7 @@ impl World {
             if is_asking && call.queued.verdict(self.count.into()) == Verdict::AwaitsRefusals {
                 steps.push(Step::Conclude(c));
             }
-            if self.asks_soon(c) && (!is_timely || is_settled || self.due(c) == NOW) {
+            if self.asks_soon(c) && (!timely || is_settled || self.due(c) == NOW) {
                 steps.push(Step::Ask(c));
             }
         }
@@ -255,7 +255,7 @@ impl World {
                 };
                 let count = self.count.into();
                 for n in 0..count {
-                    self.nodes[n].node.receivers |= if scope.is_subscribed { bit(c) } else { 0 };
+                    self.nodes[n].node.receivers |= if scope.subscribed { bit(c) } else { 0 };
                     for earlier in (0..CALLS).filter(|&earlier| earlier != c) {
                         self.keep(earlier, c, n);
                     }
