@@ -77,6 +77,8 @@ mod refusal;
 #[cfg(test)]
 mod releases_tests;
 mod reply;
+#[cfg(test)]
+mod reply_tests;
 pub mod resp;
 pub mod script;
 mod script_error;

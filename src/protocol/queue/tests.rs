@@ -2,6 +2,7 @@
 
 use super::super::asked::Asked;
 use super::super::reply;
+use super::super::reply_tests::{check, operation};
 use super::super::resp::Reply;
 use super::super::wake::Wakes;
 use super::*;
@@ -12,7 +13,6 @@ use crate::algorithm::queue::Entry;
 use crate::algorithm::vote::Vote;
 use crate::fault::detail::Detail;
 use crate::fault::protocol_error::ProtocolError;
-use crate::fault::server_error::ServerError;
 
 mod errors;
 mod words;
@@ -28,14 +28,6 @@ const KINDS: [Kind; 6] = [
     Kind::Write(None),
     WRITE_FENCED,
 ];
-
-fn operation(verb: Verb, kind: Kind) -> Operation {
-    Operation {
-        verb,
-        kind,
-        retention_millis: 86_400_000,
-    }
-}
 
 fn entry(kind: EntryKind) -> Entry {
     Entry {
@@ -76,38 +68,31 @@ fn failed(cause: Cause) -> Result<Answer, ProtocolError> {
 
 #[test]
 fn a_grant_is_one_or_the_number_of_a_lock_that_has_numbers() {
-    let granted = Ok(Answer::Vote(Vote::Granted));
-    let number = FencingToken::saturating(1_700_000_000_000_000);
-    let number = Ok(Answer::Fence(number));
-    let [foreign, ahead] = [Cause::UnexpectedValue, Cause::FenceAhead].map(failed);
-    for kind in KINDS {
-        let take = took(take(TicketRequest::Fixed(6)));
-        let has_numbers = kind.fence().is_some();
-        for (bytes, without, with) in [
-            (Reply::Integer(1), &granted, &UNEXPECTED),
-            (Reply::Bulk(Some(b"1700000000000000")), &UNEXPECTED, &number),
-            (
-                Reply::Bulk(Some(b"9007199254740992")),
-                &UNEXPECTED,
-                &foreign,
-            ),
-            (Reply::Bulk(Some(b"")), &UNEXPECTED, &foreign),
-            (Reply::Integer(-2), &foreign, &foreign),
-            (Reply::Integer(-3), &UNEXPECTED, &ahead),
-            (Reply::Integer(-4), &UNEXPECTED, &UNEXPECTED),
-            (Reply::Integer(0), &UNEXPECTED, &UNEXPECTED),
-            (Reply::Integer(2), &UNEXPECTED, &UNEXPECTED),
-            (Reply::Bulk(None), &UNEXPECTED, &UNEXPECTED),
-            (Reply::Simple(b"OK"), &UNEXPECTED, &UNEXPECTED),
-            (Reply::Array(None), &UNEXPECTED, &UNEXPECTED),
-        ] {
-            let expected = if has_numbers { with } else { without };
-            assert_eq!(
-                &meaning(take, kind, bytes),
-                expected,
-                "{bytes:?} to {kind:?}"
-            );
-        }
+    let takes = KINDS.map(|kind| operation(took(take(TicketRequest::Fixed(6))), kind));
+    let has_numbers = |take: &Operation| take.kind.fence().is_some();
+    let (with, without): (Vec<_>, Vec<_>) = takes.into_iter().partition(has_numbers);
+    for pair in without
+        .iter()
+        .flat_map(|take| with.iter().map(|with| [*take, *with]))
+    {
+        check(
+            Form::Text,
+            &pair,
+            "
+            :1 | granted | -
+            $1700000000000000 | - | number 1700000000000000
+            $9007199254740992 | - | UnexpectedValue
+            $ | - | UnexpectedValue
+            :-2 | UnexpectedValue
+            :-3 | - | FenceAhead
+            :-4 | -
+            :0 | -
+            :2 | -
+            $-1 | -
+            +OK | -
+            *-1 | -
+        ",
+        );
     }
 }
 

@@ -2,126 +2,39 @@
 
 use super::*;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::vote::Vote;
-use crate::fault::protocol_error::ProtocolError;
-use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
-use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::reply;
-use crate::protocol::resp::Reply;
-use std::time::Duration;
-
-const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
-const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
-
-fn meaning(verb: Verb, least: FencingToken, bytes: Reply<'_>) -> Result<Answer, ProtocolError> {
-    let operation = Operation {
-        verb,
-        kind: Kind::Fenced(least),
-        retention_millis: 86_400_000,
-    };
-    reply::meaning(Form::Text, Asked::of(&operation), bytes)
-}
+use crate::protocol::reply_tests::{ACQUIRE, EXTEND, check, operation};
 
 #[test]
 fn a_reply_means_what_its_operation_makes_of_it() {
-    let failed = |cause| Ok(Answer::fault(cause));
-    let [granted, refused, absent] =
-        [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
-    let [ahead, foreign, no_scripts] =
-        [Cause::FenceAhead, Cause::UnexpectedValue, Cause::NoScripts].map(failed);
-    let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(failed);
-    let number = Ok(Answer::Fence(FencingToken::saturating(
-        1_700_000_000_000_000,
-    )));
-    let held = |millis| Ok(Answer::Held(Duration::from_millis(millis)));
-    let all = |meaning| [meaning; 4];
-    let table: [(Reply<'_>, [&Result<Answer, ProtocolError>; 4]); 21] = [
-        (
-            Reply::Bulk(Some(b"1700000000000000")),
-            [&number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (
-            Reply::Bulk(Some(b"9007199254740992")),
-            [&foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (
-            Reply::Bulk(Some(b"1.7e+15")),
-            [&foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (Reply::Bulk(None), all(&UNEXPECTED)),
-        (
-            Reply::Integer(1),
-            [&UNEXPECTED, &granted, &granted, &granted],
-        ),
-        (
-            Reply::Integer(0),
-            [&UNEXPECTED, &absent, &refused, &refused],
-        ),
-        (
-            Reply::Integer(-1),
-            [&UNEXPECTED, &refused, &refused, &UNEXPECTED],
-        ),
-        (Reply::Integer(-2), [&foreign, &foreign, &foreign, &refused]),
-        (Reply::Integer(-3), [&ahead, &UNEXPECTED, &ahead, &refused]),
-        (
-            Reply::Integer(-4),
-            [&held(1), &UNEXPECTED, &UNEXPECTED, &refused],
-        ),
-        (
-            Reply::Integer(-5),
-            [&held(2), &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (
-            Reply::Integer(i64::MIN),
-            [
-                &held(i64::MAX as u64 - 2),
-                &UNEXPECTED,
-                &UNEXPECTED,
-                &UNEXPECTED,
-            ],
-        ),
-        (
-            Reply::Integer(2),
-            [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted],
-        ),
-        (Reply::Integer(5), all(&UNEXPECTED)),
-        (Reply::Simple(b"OK"), all(&UNEXPECTED)),
-        (
-            Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "),
-            all(&no_scripts),
-        ),
-        (
-            Reply::Error(b"ERR Could not find scripting engine 'lua'"),
-            all(&no_scripts),
-        ),
-        (
-            Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
-            all(&no_scripts),
-        ),
-        (
-            Reply::Error(b"NOPERM No permissions to access a key"),
-            all(&denied),
-        ),
-        (
-            Reply::Error(b"ERR The user executing the script can't run this command or subcommand"),
-            all(&denied),
-        ),
-        (
-            Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."),
-            all(&full),
-        ),
-    ];
-    for (bytes, meanings) in table {
-        for (verb, expected) in [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)]
-            .into_iter()
-            .zip(meanings)
-        {
-            let actual = meaning(verb, FencingToken::MAX, bytes);
-            assert_eq!(&actual, expected, "{bytes:?} to {verb:?}");
-        }
-    }
+    let verbs = [ACQUIRE, EXTEND, Verb::Raise, Verb::Release(None)];
+    check(
+        Form::Text,
+        &verbs.map(|verb| operation(verb, Kind::Fenced(FencingToken::MAX))),
+        "
+        $1700000000000000 | number 1700000000000000 | - | - | -
+        $9007199254740992 | UnexpectedValue | - | - | -
+        $1.7e+15 | UnexpectedValue | - | - | -
+        $-1 | -
+        :1 | - | granted | granted | granted
+        :0 | - | absent | refused | refused
+        :-1 | - | refused | refused | -
+        :-2 | UnexpectedValue | UnexpectedValue | UnexpectedValue | refused
+        :-3 | FenceAhead | - | FenceAhead | refused
+        :-4 | held 1 ms | - | - | refused
+        :-5 | held 2 ms | - | - | -
+        :-9223372036854775808 | held 9223372036854775805 ms | - | - | -
+        :2 | - | - | - | granted
+        :5 | -
+        +OK | -
+        -ERR unknown command 'EVAL', with args beginning with: 'l'  | NoScripts
+        -ERR Could not find scripting engine 'lua' | NoScripts
+        -NOPERM this user has no permissions to run the 'eval' command | NoScripts
+        -NOPERM No permissions to access a key | NoPermission
+        -ERR The user executing the script can't run this command or subcommand | NoPermission
+        -OOM command not allowed when used memory > 'maxmemory'. | OutOfMemory
+    ",
+    );
 }
 
 #[test]

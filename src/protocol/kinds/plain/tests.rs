@@ -2,12 +2,8 @@
 
 use super::*;
 use crate::algorithm::kind::Kind;
-use crate::fault::server_error::ServerError;
-use crate::fault::{Cause, Fault, Phase};
-use crate::protocol::asked::Asked;
 use crate::protocol::form::Form;
-use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::reply;
+use crate::protocol::reply_tests::{self, check, operation};
 
 fn token() -> OwnerToken {
     OwnerToken::from_entropy([0xab; 20])
@@ -26,49 +22,25 @@ fn an_acquisition_goes_out_as_servers_expect_it() {
 
 #[test]
 fn only_ok_is_a_grant_and_only_null_a_refusal() {
-    let fault = |cause| Ok(Vote::Fault(Fault::new(Phase::Reply, cause)));
-    let table: [(Reply<'_>, Result<Vote, ProtocolError>); 13] = [
-        (Reply::Simple(b"OK"), Ok(Vote::Granted)),
-        (Reply::Bulk(None), Ok(Vote::Refused)),
-        (
-            Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."),
-            fault(Cause::OutOfMemory),
-        ),
-        (
-            Reply::Error(b"READONLY You can't write against a read only replica."),
-            fault(Cause::ReadOnly),
-        ),
-        (
-            Reply::Error(b"LOADING Redis is loading the dataset in memory"),
-            fault(Cause::Loading),
-        ),
-        (
-            Reply::Error(b"NOAUTH Authentication required."),
-            fault(Cause::Auth),
-        ),
-        (
-            Reply::Error(b"NOPERM no permissions to access a key"),
-            fault(Cause::NoPermission),
-        ),
-        (
-            Reply::Error(b"MOVED 1 127.0.0.1:1"),
-            fault(Cause::NotMaster),
-        ),
-        (
-            Reply::Simple(b"QUEUED"),
-            Err(ProtocolError::UnexpectedReply),
-        ),
-        (Reply::Simple(b"ok"), Err(ProtocolError::UnexpectedReply)),
-        (
-            Reply::Bulk(Some(b"OK")),
-            Err(ProtocolError::UnexpectedReply),
-        ),
-        (Reply::Integer(1), Err(ProtocolError::UnexpectedReply)),
-        (Reply::Array(None), Err(ProtocolError::UnexpectedReply)),
-    ];
-    for (reply, vote) in table {
-        assert_eq!(acquire_vote(reply), vote, "{reply:?}");
-    }
+    check(
+        Form::Set,
+        &[operation(reply_tests::ACQUIRE, Kind::Plain)],
+        "
+        +OK | granted
+        $-1 | refused
+        -OOM command not allowed when used memory > 'maxmemory'. | OutOfMemory
+        -READONLY You can't write against a read only replica. | ReadOnly
+        -LOADING Redis is loading the dataset in memory | Loading
+        -NOAUTH Authentication required. | Auth
+        -NOPERM no permissions to access a key | NoPermission
+        -MOVED 1 127.0.0.1:1 | NotMaster
+        +QUEUED | -
+        +ok | -
+        $OK | -
+        :1 | -
+        *-1 | -
+    ",
+    );
 }
 
 #[test]
@@ -88,52 +60,32 @@ fn extensions_go_out_as_servers_expect_them() {
 
 #[test]
 fn a_reply_means_what_the_script_makes_of_it() {
-    type Meaning = Result<Answer, ProtocolError>;
-    const UNEXPECTED: Meaning = Err(ProtocolError::UnexpectedReply);
-    let vote = |vote| Ok(Answer::Vote(vote));
-    let fault = |cause| Ok(Answer::fault(cause));
-    let table: [(Reply<'_>, Meaning); 20] = [
-        (Reply::Integer(1), vote(Vote::Granted)),
-        (Reply::Integer(0), vote(Vote::Absent)),
-        (Reply::Integer(-1), vote(Vote::Refused)),
-        (Reply::Integer(2), UNEXPECTED),
-        (Reply::Integer(-2), UNEXPECTED),
-        (Reply::Simple(b"OK"), UNEXPECTED),
-        (Reply::Bulk(None), UNEXPECTED),
-        (Reply::Bulk(Some(b"OK")), UNEXPECTED),
-        (Reply::Array(None), UNEXPECTED),
-        (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
-        (
-            Reply::Error(
-                b"WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:1.",
-            ),
-            vote(Vote::Refused),
-        ),
-        (Reply::Error(b"ERR unknown command 'EVAL', with args beginning with: 'l' "), fault(Cause::NoScripts)),
-        (Reply::Error(b"ERR unknown command `EVAL`, with args beginning with: "), fault(Cause::NoScripts)),
-        (Reply::Error(b"ERR Could not find scripting engine 'lua'"), fault(Cause::NoScripts)),
-        (Reply::Error(b"ERR syntax error"), fault(Cause::Server(ServerError::Err))),
-        (Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"), fault(Cause::NoScripts)),
-        (
-            Reply::Error(b"ERR The user executing the script can't run this command or subcommand script: 1f"),
-            fault(Cause::NoPermission),
-        ),
-        (Reply::Error(b"OOM command not allowed"), fault(Cause::OutOfMemory)),
-        (Reply::Error(b"READONLY no"), fault(Cause::ReadOnly)),
-        (Reply::Error(b"BUSY no"), fault(Cause::Server(ServerError::Busy))),
-    ];
-    let operation = Operation {
-        verb: Verb::Extend { ttl_millis: 1 },
-        kind: Kind::Plain,
-        retention_millis: 1,
-    };
-    for (bytes, meaning) in table {
-        assert_eq!(
-            reply::meaning(Form::Text, Asked::of(&operation), bytes),
-            meaning,
-            "{bytes:?}"
-        );
-    }
+    check(
+        Form::Text,
+        &[operation(reply_tests::EXTEND, Kind::Plain)],
+        "
+        :1 | granted
+        :0 | absent
+        :-1 | refused
+        :2 | -
+        :-2 | -
+        +OK | -
+        $-1 | -
+        $OK | -
+        *-1 | -
+        -WRONGTYPE Operation against a key holding the wrong kind of value | refused
+        -WRONGTYPE Operation against a key script: 1f, on @user_script:1. | refused
+        -ERR unknown command 'EVAL', with args beginning with: 'l'  | NoScripts
+        -ERR unknown command `EVAL`, with args beginning with:  | NoScripts
+        -ERR Could not find scripting engine 'lua' | NoScripts
+        -ERR syntax error | Server(Err)
+        -NOPERM this user has no permissions to run the 'eval' command | NoScripts
+        -ERR The user executing the script can't run this command script: 1f | NoPermission
+        -OOM command not allowed | OutOfMemory
+        -READONLY no | ReadOnly
+        -BUSY no | Server(Busy)
+    ",
+    );
 }
 
 #[test]

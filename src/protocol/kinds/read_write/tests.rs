@@ -3,117 +3,40 @@
 use super::ReadWriteValue;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::kind::Kind;
-use crate::algorithm::vote::Vote;
-use crate::fault::Cause;
-use crate::fault::protocol_error::ProtocolError;
-use crate::protocol::asked::Asked;
-use crate::protocol::form::{Answer, Form};
+use crate::protocol::form::Form;
 use crate::protocol::kinds::key_kind::Hold;
-use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::reply;
-use crate::protocol::resp::Reply;
-use std::time::Duration;
-
-const UNEXPECTED: Result<Answer, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-const FENCE: FencingToken = FencingToken::MAX;
-const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
-const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
-
-const fn write(verb: Verb, fence: Option<FencingToken>) -> Operation {
-    Operation {
-        verb,
-        kind: Kind::Write(fence),
-        retention_millis: 86_400_000,
-    }
-}
-
-fn meaning(operation: &Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    reply::meaning(Form::Text, Asked::of(operation), reply)
-}
+use crate::protocol::operation::Verb;
+use crate::protocol::reply_tests::{ACQUIRE, EXTEND, check, operation};
 
 #[test]
 fn a_reply_means_what_its_operation_makes_of_it() {
-    let failed = |cause| Ok(Answer::fault(cause));
-    let [granted, refused, absent] =
-        [Vote::Granted, Vote::Refused, Vote::Absent].map(|vote| Ok(Answer::Vote(vote)));
-    let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
-    let [held, held_longer] = [1, 2].map(|millis| Ok(Answer::Held(Duration::from_millis(millis))));
-    let [ahead, full] = [Cause::FenceAhead, Cause::OutOfMemory].map(failed);
-    let number = Ok(Answer::Fence(FencingToken::saturating(
-        1_700_000_000_000_000,
-    )));
-    let all = |meaning| [meaning; 5];
-    let operations = [
-        write(ACQUIRE, None),
-        write(ACQUIRE, Some(FENCE)),
-        write(EXTEND, Some(FENCE)),
-        write(Verb::Raise, Some(FENCE)),
-        write(Verb::Release(None), None),
-    ];
-    let table: [(Reply<'_>, [&Result<Answer, ProtocolError>; 5]); 14] = [
-        (
-            Reply::Integer(1),
-            [&granted, &UNEXPECTED, &granted, &granted, &granted],
-        ),
-        (
-            Reply::Integer(0),
-            [&UNEXPECTED, &UNEXPECTED, &absent, &refused, &refused],
-        ),
-        (
-            Reply::Integer(-1),
-            [&UNEXPECTED, &UNEXPECTED, &refused, &refused, &UNEXPECTED],
-        ),
-        (
-            Reply::Integer(-2),
-            [&foreign, &foreign, &foreign, &foreign, &refused],
-        ),
-        (
-            Reply::Integer(-3),
-            [&UNEXPECTED, &ahead, &UNEXPECTED, &ahead, &refused],
-        ),
-        (
-            Reply::Integer(-4),
-            [&held, &held, &UNEXPECTED, &UNEXPECTED, &refused],
-        ),
-        (
-            Reply::Integer(-5),
-            [
-                &held_longer,
-                &held_longer,
-                &UNEXPECTED,
-                &UNEXPECTED,
-                &UNEXPECTED,
-            ],
-        ),
-        (
-            Reply::Integer(2),
-            [&UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED, &granted],
-        ),
-        (Reply::Integer(5), all(&UNEXPECTED)),
-        (Reply::Bulk(None), all(&UNEXPECTED)),
-        (
-            Reply::Bulk(Some(b"1700000000000000")),
-            [&UNEXPECTED, &number, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (
-            Reply::Bulk(Some(b"9007199254740992")),
-            [&UNEXPECTED, &foreign, &UNEXPECTED, &UNEXPECTED, &UNEXPECTED],
-        ),
-        (
-            Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
-            all(&no_scripts),
-        ),
-        (Reply::Error(b"OOM command not allowed"), all(&full)),
-    ];
-    for (bytes, meanings) in table {
-        for (operation, expected) in operations.into_iter().zip(meanings) {
-            assert_eq!(
-                &meaning(&operation, bytes),
-                expected,
-                "{bytes:?} to {operation:?}"
-            );
-        }
-    }
+    let fenced = Kind::Write(Some(FencingToken::MAX));
+    check(
+        Form::Text,
+        &[
+            operation(ACQUIRE, Kind::Write(None)),
+            operation(ACQUIRE, fenced),
+            operation(EXTEND, fenced),
+            operation(Verb::Raise, fenced),
+            operation(Verb::Release(None), Kind::Write(None)),
+        ],
+        "
+        :1 | granted | - | granted | granted | granted
+        :0 | - | - | absent | refused | refused
+        :-1 | - | - | refused | refused | -
+        :-2 | UnexpectedValue | UnexpectedValue | UnexpectedValue | UnexpectedValue | refused
+        :-3 | - | FenceAhead | - | FenceAhead | refused
+        :-4 | held 1 ms | held 1 ms | - | - | refused
+        :-5 | held 2 ms | held 2 ms | - | - | -
+        :2 | - | - | - | - | granted
+        :5 | -
+        $-1 | -
+        $1700000000000000 | - | number 1700000000000000 | - | - | -
+        $9007199254740992 | - | UnexpectedValue | - | - | -
+        -NOPERM this user has no permissions to run the 'eval' command | NoScripts
+        -OOM command not allowed | OutOfMemory
+    ",
+    );
 }
 
 #[test]

@@ -95,32 +95,17 @@ fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
 
 #[test]
 fn a_take_by_set_is_granted_or_refused() {
-    let by_set = |bytes| {
-        let asked = Asked::of(&operation(took(take(TicketRequest::Fixed(6))), Kind::Plain));
-        reply::meaning(Form::Set, asked, bytes)
-    };
-    assert_eq!(
-        by_set(Reply::Simple(b"OK")),
-        Ok(Answer::Vote(Vote::Granted))
+    check(
+        Form::Set,
+        &[operation(took(take(TicketRequest::Fixed(6))), Kind::Plain)],
+        "
+        +OK | granted
+        $-1 | refused
+        :1 | -
+        $y 5 0 0 - -  | -
+        -ERR unknown command 'SET' | Server(Err)
+        -NOPERM this user has no permissions to run the 'set' command | NoPermission
+        -NOPERM this user has no permissions to run the 'eval' command | NoPermission
+    ",
     );
-    assert_eq!(by_set(Reply::Bulk(None)), Ok(Answer::Vote(Vote::Refused)));
-    assert_eq!(by_set(Reply::Integer(1)), UNEXPECTED);
-    assert_eq!(by_set(Reply::Bulk(Some(b"y 5 0 0 - - "))), UNEXPECTED);
-    for (text, cause) in [
-        ("ERR unknown command 'SET'", Cause::Server(ServerError::Err)),
-        (
-            "NOPERM this user has no permissions to run the 'set' command",
-            Cause::NoPermission,
-        ),
-        (
-            "NOPERM this user has no permissions to run the 'eval' command",
-            Cause::NoPermission,
-        ),
-    ] {
-        let answer = by_set(Reply::Error(text.as_bytes()));
-        let Ok(Answer::Vote(Vote::Fault(fault))) = answer else {
-            panic!("{answer:?} to {text}")
-        };
-        assert_eq!(fault.cause, cause, "{text}");
-    }
 }
