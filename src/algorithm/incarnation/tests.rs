@@ -75,14 +75,18 @@ fn all_seen(words: &str) -> Vec<Seen> {
     words.split(' ').map(seen).collect()
 }
 
+fn rules(policy: RestartPolicy) -> Rules {
+    Rules {
+        policy,
+        max_ttl: TTL,
+    }
+}
+
 /// What is written at each node: `f` or `s`, with `x` or `X` as in [`seen`], `=` where the note
 /// keeps its times, `.` is nothing.
 fn written(policy: RestartPolicy, words: &str) -> String {
     let seen = all_seen(words);
-    let rules = Rules {
-        policy,
-        max_ttl: TTL,
-    };
+    let rules = rules(policy);
     let notes = rules.notes(&seen, rules.longest(&seen));
     let word = |index| {
         let Some((_, new)) = notes.iter().find(|(node, _)| node.index() == index) else {
@@ -161,10 +165,7 @@ fn a_node_counts_as_a_founder_or_at_the_age_of_the_longest_time_to_live() {
     ] {
         let seen = all_seen(found);
         let standing = |policy| {
-            let rules = Rules {
-                policy,
-                max_ttl: TTL,
-            };
+            let rules = rules(policy);
             rules.standing(seen[0].look().unwrap(), rules.longest(&seen))
         };
         assert_eq!(
@@ -175,10 +176,7 @@ fn a_node_counts_as_a_founder_or_at_the_age_of_the_longest_time_to_live() {
         assert_eq!(standing(Off), observed, "{found}");
     }
     // A note at another node knows of a longer one.
-    let rules = Rules {
-        policy: Observed,
-        max_ttl: TTL,
-    };
+    let rules = rules(Observed);
     let seen = all_seen("s600 f600X _");
     assert_eq!(
         rules.standing(seen[0].look().unwrap(), rules.longest(&seen)),
@@ -191,10 +189,7 @@ fn the_lesser_age_counts_whichever_clock_was_set() {
     let Seen::Look(mut look) = seen("s600") else {
         unreachable!()
     };
-    let rules = Rules {
-        policy: RestartPolicy::Observed,
-        max_ttl: TTL,
-    };
+    let rules = rules(RestartPolicy::Observed);
     assert_eq!(rules.standing(&look, TTL), Standing::Counts);
     look.time += 3_600_000_000;
     look.wall -= 30_000_000;
@@ -212,13 +207,7 @@ fn the_lesser_age_counts_whichever_clock_was_set() {
 
 #[test]
 fn no_vote_counts_before_a_longer_time_to_live_is_stored() {
-    let is_longer = |words| {
-        Rules {
-            policy: RestartPolicy::Observed,
-            max_ttl: TTL,
-        }
-        .is_longer(&all_seen(words))
-    };
+    let is_longer = |words| rules(RestartPolicy::Observed).is_longer(&all_seen(words));
     for (found, longer) in [
         ("f600 f600X -", false),
         ("f600 f600x _", true),
@@ -232,10 +221,7 @@ fn no_vote_counts_before_a_longer_time_to_live_is_stored() {
 #[test]
 fn a_note_that_either_clock_calls_old_is_not_young() {
     let mut seen = all_seen("f600 - -");
-    let rules = Rules {
-        policy: RestartPolicy::Observed,
-        max_ttl: TTL,
-    };
+    let rules = rules(RestartPolicy::Observed);
     for (time, wall) in [(NOW - 60_000_000, NOW), (NOW, NOW - 60_000_000)] {
         let Seen::Look(look) = &mut seen[0] else {
             unreachable!()
@@ -254,13 +240,7 @@ fn a_note_that_either_clock_calls_old_is_not_young() {
 
 #[test]
 fn a_node_that_was_noted_within_a_day_counts_when_all_have_replied() {
-    let awaits = |policy, words| {
-        Rules {
-            policy,
-            max_ttl: TTL,
-        }
-        .awaits_others(&all_seen(words))
-    };
+    let awaits = |policy, words| rules(policy).awaits_others(&all_seen(words));
     for (found, observed, strict) in [
         ("f600 f600 f600", false, true),
         ("f600 ? _", false, true),
@@ -281,13 +261,7 @@ fn a_node_that_was_noted_within_a_day_counts_when_all_have_replied() {
 
 #[test]
 fn nodes_are_judged_while_one_does_not_count_that_may() {
-    let is_open = |policy, words| {
-        Rules {
-            policy,
-            max_ttl: TTL,
-        }
-        .is_open(&all_seen(words))
-    };
+    let is_open = |policy, words| rules(policy).is_open(&all_seen(words));
     for (found, observed, strict) in [
         ("f600 f600 f600", false, false),
         ("f600 f600 _", false, false),
@@ -336,10 +310,7 @@ fn a_time_to_live_with_a_fraction_of_a_millisecond_is_what_nodes_remember() {
 
 #[test]
 fn another_number_of_nodes_and_another_time_to_live_are_mismatches() {
-    let rules = Rules {
-        policy: RestartPolicy::Observed,
-        max_ttl: TTL,
-    };
+    let rules = rules(RestartPolicy::Observed);
     let longer = Mismatch::MaxTtl {
         noted: TTL + Duration::from_secs(40),
         own: TTL,
@@ -375,10 +346,7 @@ fn another_number_of_nodes_and_another_time_to_live_are_mismatches() {
 #[test]
 fn a_founder_has_counted_since_it_was_noted_and_another_node_since_it_has_waited() {
     let counted = |policy, word| {
-        let rules = Rules {
-            policy,
-            max_ttl: TTL,
-        };
+        let rules = rules(policy);
         rules
             .counted_for(seen(word).look().unwrap(), TTL)
             .map(|time| time.as_secs())
@@ -401,10 +369,7 @@ fn a_founder_has_counted_since_it_was_noted_and_another_node_since_it_has_waited
 
 #[test]
 fn a_note_gets_older_and_one_of_no_use_is_missing() {
-    let rules = Rules {
-        policy: RestartPolicy::Observed,
-        max_ttl: TTL,
-    };
+    let rules = rules(RestartPolicy::Observed);
     let age = Duration::from_secs(7);
     for (found, expected) in [
         ("f50", NodeNote::Founder { age }),

@@ -111,50 +111,40 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_one_line_without_the_words() {
         Arguments::command().debug_assert();
-        let table: [(&[&str], &str); 12] = [
-            (&[], "needs a COMMAND; quorumlock --help lists them"),
+        for (words, expected) in [
+            ("", "needs a COMMAND; quorumlock --help lists them"),
             (
-                &["nonsense"],
+                "nonsense",
                 "\"nonsense\" is no command; quorumlock --help lists them",
             ),
+            ("run a --", "needs COMMAND...; --help shows the usage"),
+            ("run -- true", "needs NAME...; --help shows the usage"),
             (
-                &["run", "a", "--"],
-                "needs COMMAND...; --help shows the usage",
-            ),
-            (
-                &["run", "--", "true"],
-                "needs NAME...; --help shows the usage",
-            ),
-            (
-                &["run", "--wait", "hunter2", "a", "--", "true"],
+                "run --wait hunter2 a -- true",
                 "--wait: must be a duration, such as 250ms, 30s or 5m",
             ),
-            (&["run", "--ttl"], "--ttl needs a value"),
-            (&["nodes", "--nodes"], "--nodes needs a value"),
+            ("run --ttl", "--ttl needs a value"),
+            ("nodes --nodes", "--nodes needs a value"),
             (
-                &["nodes", "--durable=true"],
+                "nodes --durable=true",
                 "--durable: unexpected value for an argument found",
             ),
             (
-                &["run", "--nonsense=hunter2"],
+                "run --nonsense=hunter2",
                 "there is no option --nonsense here; --help lists the options",
             ),
+            ("run -E 256", "--held-exit-code: 256 is not in 0..=255"),
             (
-                &["run", "-E", "256"],
-                "--held-exit-code: 256 is not in 0..=255",
-            ),
-            (
-                &["show", "a", "hunter2"],
+                "show a hunter2",
                 "one word is too many; --help shows the usage",
             ),
             (
-                &["scan", "--ignore", "x"],
+                "scan --ignore x",
                 "--ignore: must be one of no-expiry, too-long, foreign, fence-at-rest",
             ),
-        ];
-        for (words, expected) in table {
-            let failure =
-                refusal(&Arguments::try_parse_from([&["quorumlock"], words].concat()).unwrap_err());
+        ] {
+            let words = ["quorumlock"].into_iter().chain(words.split_whitespace());
+            let failure = refusal(&Arguments::try_parse_from(words).unwrap_err());
             assert_eq!(
                 (failure.exit, failure.message.as_str()),
                 (exit::USAGE, expected)

@@ -245,48 +245,29 @@ mod tests {
 
     #[test]
     fn a_majority_decides_what_a_lock_is() {
-        let down = || Err(Trouble::new(Step::Connect, "down"));
-        let a = |millis| node(Some((1, millis)));
-        let b = |millis| node(Some((2, millis)));
-        let none = || node(None);
-        let table = [
-            (vec![a(5), a(9), a(7), none(), none()], State::Held, 3, 5),
-            (vec![a(5), a(9), a(7), a(8), b(1)], State::Held, 4, 7),
-            (
-                vec![a(5), a(9), none(), none(), none()],
-                State::Orphan,
-                2,
-                9,
-            ),
-            (vec![a(5), a(9), b(7), b(8), none()], State::Split, 2, 8),
-            (
-                vec![a(5), a(9), down(), none(), none()],
-                State::Unknown,
-                2,
-                9,
-            ),
-            (vec![a(5), a(9), a(3), down(), down()], State::Held, 3, 3),
-            (
-                vec![none(), none(), none(), down(), down()],
-                State::Free,
-                0,
-                0,
-            ),
-            (
-                vec![none(), none(), down(), down(), down()],
-                State::Unknown,
-                0,
-                0,
-            ),
-        ];
-        for (index, (nodes, state, count, millis)) in table.into_iter().enumerate() {
-            let verdict = verdict(nodes);
+        let one = |word: &str| match word.split_at(1) {
+            ("a", millis) => node(Some((1, millis.parse().unwrap()))),
+            ("b", millis) => node(Some((2, millis.parse().unwrap()))),
+            ("x", "") => Err(Trouble::new(Step::Connect, "down")),
+            _ => node(None),
+        };
+        for (words, state, count, millis) in [
+            ("a5 a9 a7 - -", State::Held, 3, 5),
+            ("a5 a9 a7 a8 b1", State::Held, 4, 7),
+            ("a5 a9 - - -", State::Orphan, 2, 9),
+            ("a5 a9 b7 b8 -", State::Split, 2, 8),
+            ("a5 a9 x - -", State::Unknown, 2, 9),
+            ("a5 a9 a3 x x", State::Held, 3, 3),
+            ("- - - x x", State::Free, 0, 0),
+            ("- - x x x", State::Unknown, 0, 0),
+        ] {
+            let verdict = verdict(words.split(' ').map(one).collect());
             assert_eq!(
                 (verdict.state, verdict.nodes.len()),
                 (state, count),
-                "{index}"
+                "{words}"
             );
-            assert_eq!(verdict.remaining.as_millis(), millis, "{index}");
+            assert_eq!(verdict.remaining.as_millis(), millis, "{words}");
         }
     }
 
