@@ -11,7 +11,8 @@ fn a_deadline_bounds_attempts_and_waits() {
     let mut attempts = Vec::new();
     let verdict = loop {
         attempts.push(now);
-        match attempt(&mut machine, "rrr", now, now) {
+        happens(&mut machine, &format!("{now}-{now} rrr"));
+        match machine.poll() {
             Output::Wait(until) => {
                 assert!(until <= at(100));
                 now = until.since(at(0)).as_millis() as u64;
@@ -31,96 +32,80 @@ fn a_deadline_bounds_attempts_and_waits() {
 #[test]
 fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     let mut machine = acquire(WaitLimit::Until(at(100)));
-    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
-    machine.woken(Timestamp::from_nanos(99_999_000));
-    assert_eq!(machine.poll(), Output::Attempt);
-    assert_eq!(
-        machine.attempt_deadline(at(100), false),
-        at(100),
-        "no time for any node to answer"
+    plays(
+        &mut machine,
+        "
+        0-1 rrr => wait 7
+        99.999 => attempt
+    ",
     );
-    let (tally, reached) = tally("xxx");
-    machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
-    while let Output::Undo(_) = machine.poll() {}
-    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+    let deadline = machine.attempt_deadline(at(100), false);
+    assert_eq!(deadline, at(100), "no time for any node to answer");
+    plays(&mut machine, "100-100 xxx => undo 0 1 2, Held");
 }
 
 #[test]
 fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
-    for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
-        let mut machine = acquire(WaitLimit::Until(at(100)));
-        let mut output = attempt(&mut machine, first, 0, 50);
-        if let Output::Undo(_) = output {
-            output = machine.poll();
-        }
-        assert!(matches!(output, Output::Wait(_)), "{output:?}");
-        machine.woken(at(98));
-        assert_eq!(attempt(&mut machine, "xxx", 98, 100), undo(&[0, 1, 2]));
-        assert_eq!(machine.poll(), Output::Done(verdict));
+    for (first, verdict) in [
+        ("rrr => wait 56", "Held"),
+        ("xxx => undo 0 1 2, wait 75", "Unavailable"),
+    ] {
+        plays(
+            &mut acquire(WaitLimit::Until(at(100))),
+            &format!(
+                "
+                0-50 {first}
+                98 => attempt
+                98-100 xxx => undo 0 1 2, {verdict}
+            "
+            ),
+        );
     }
 }
 
 /// It ends when the limit comes, and the nodes had all the time that an attempt has.
 #[test]
 fn an_attempt_that_has_its_full_time_until_the_limit_is_not_cut_short() {
-    let full = u64::try_from(NODE_TIMEOUT.as_millis()).unwrap();
-    let mut machine = acquire(WaitLimit::Until(at(100 + full)));
-    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
+    let mut machine = acquire(WaitLimit::Until(at(150)));
+    plays(&mut machine, "0-1 rrr => wait 7");
     assert!(machine.is_lost());
-    machine.woken(at(100));
-    assert_eq!(
-        attempt(&mut machine, "xxx", 100, 100 + full),
-        undo(&[0, 1, 2])
+    plays(
+        &mut machine,
+        "
+        100 => attempt
+        100-150 xxx => undo 0 1 2, Unavailable
+    ",
     );
-    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
 
 #[test]
 fn nor_does_it_contradict_what_another_call_found_before_this_one() {
-    for (was_held, until, verdict) in [
-        (true, 5, Verdict::Held),
-        (false, 5, Verdict::Unavailable),
-        (true, 500, Verdict::Unavailable),
+    for (was_held, until, story) in [
+        (true, 5, "0-5 xxx => undo 0 1 2, Held"),
+        (false, 5, "0-5 xxx => undo 0 1 2, Unavailable"),
+        (true, 500, "0-50 xxx => undo 0 1 2, wait 200"),
     ] {
         let mut machine = acquire(WaitLimit::Until(at(until)));
         if was_held {
             machine.was_held();
         }
-        let end = until.min(50);
-        assert_eq!(attempt(&mut machine, "xxx", 0, end), undo(&[0, 1, 2]));
-        match machine.poll() {
-            Output::Done(found) => assert_eq!(found, verdict),
-            Output::Wait(_) => {
-                assert_eq!((machine.is_held(), verdict), (false, Verdict::Unavailable))
-            }
-            output => panic!("{output:?}"),
-        }
+        plays(&mut machine, story);
+        assert!(until == 5 || !machine.is_held());
     }
 }
 
 /// A node is not expected to answer so soon: nothing failed but the time to try.
 #[test]
 fn an_attempt_that_has_hardly_begun_at_the_deadline_has_timed_out() {
-    for (micros, verdict) in [
-        (24, Verdict::Held),
-        (999, Verdict::Held),
-        (1000, Verdict::Unavailable),
+    for (micros, story) in [
+        (24, "0-0.024 x__ => undo 0 1 2, Held"),
+        (999, "0-0.999 x__ => undo 0 1 2, Held"),
+        (1000, "0-1 x__ => undo 0 1 2, Unavailable"),
     ] {
-        let t0 = at(0);
         let until = Timestamp::ORIGIN.after(Duration::from_micros(micros));
         let mut machine = acquire(WaitLimit::Until(until));
-        assert_eq!(
-            (machine.poll(), machine.attempt_deadline(t0, false)),
-            (Output::Attempt, until)
-        );
-        let (tally, reached) = tally("x__");
-        let end = Readings {
-            steady: until,
-            lease: lease_at(1),
-        };
-        machine.attempted(clocks(0), &tally, reached, end, 0);
-        assert_is_undo(machine.poll());
-        assert_eq!(machine.poll(), Output::Done(verdict), "{micros} µs");
+        assert_eq!(machine.attempt_deadline(at(0), false), until);
+        plays(&mut machine, story);
     }
 }
 
@@ -131,23 +116,18 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
         if failed_before {
             machine.was_unavailable();
         } else {
-            assert!(matches!(
-                attempt(&mut machine, "ppp", 0, 1),
-                Output::Undo(_) | Output::Wait(_)
-            ));
-            while !matches!(machine.poll(), Output::Wait(_)) {}
-            machine.woken(at(99));
+            plays(
+                &mut machine,
+                "
+                0-1 ppp => undo 0 1 2, wait 7
+                99 => attempt
+            ",
+            );
         }
-        assert_eq!(machine.poll(), Output::Attempt);
-        let (tally, reached) = tally("xxx");
-        let t0 = Readings {
-            steady: Timestamp::from_nanos(99_976_000),
-            lease: lease_at(99),
-        };
-        assert_eq!(machine.attempt_deadline(t0.steady, false), at(100));
-        machine.attempted(t0, &tally, reached, clocks(100), 0);
-        assert!(machine.is_cut_short() && matches!(machine.poll(), Output::Undo(_)));
-        assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+        let t0 = Timestamp::from_nanos(99_976_000);
+        assert_eq!(machine.attempt_deadline(t0, false), at(100));
+        plays(&mut machine, "99.976-100 xxx => undo 0 1 2, Unavailable");
+        assert!(machine.is_cut_short());
     }
 }
 
@@ -155,33 +135,25 @@ fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
 #[test]
 fn an_attempt_that_fails_before_the_limit_is_not_cut_short_by_it() {
     let mut machine = acquire(WaitLimit::Until(at(30)));
-    assert_is_undo(attempt(&mut machine, "xxx", 0, 1));
+    plays(&mut machine, "0-1 xxx => undo 0 1 2, wait 7");
     assert!(!machine.is_cut_short());
-    assert_is_wait(machine.poll());
-    machine.woken(at(29));
-    assert_eq!(machine.poll(), Output::Attempt);
-    let t0 = Readings {
-        steady: Timestamp::from_nanos(29_976_000),
-        lease: lease_at(29),
-    };
-    let (tally, reached) = tally("xxx");
-    machine.attempted(t0, &tally, reached, clocks(30), 0);
-    assert!(machine.is_cut_short() && matches!(machine.poll(), Output::Undo(_)));
-    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+    plays(
+        &mut machine,
+        "
+        29 => attempt
+        29.976-30 xxx => undo 0 1 2, Unavailable
+    ",
+    );
+    assert!(machine.is_cut_short());
 }
 
 #[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
-    let mut machine = acquire(WaitLimit::Until(at(0)));
-    assert_eq!(machine.attempt_deadline(at(10), false), at(60));
-    assert_eq!(
-        attempt(&mut machine, "rrr", 10, 11),
-        Output::Done(Verdict::Held)
-    );
+    let past = || acquire(WaitLimit::Until(at(0)));
+    assert_eq!(past().attempt_deadline(at(10), false), at(60));
+    plays(&mut past(), "10-11 rrr => Held");
     // It had its whole time, and so the nodes have failed.
-    let mut machine = acquire(WaitLimit::Until(at(0)));
-    assert_is_undo(attempt(&mut machine, "xxx", 10, 60));
-    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+    plays(&mut past(), "10-60 xxx => undo 0 1 2, Unavailable");
 }
 
 #[test]
@@ -189,32 +161,30 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
     let mut machine = acquire(WaitLimit::Until(at(1000)));
     assert_eq!(machine.attempt_deadline(at(0), true), at(100));
     assert_eq!(machine.attempt_deadline(at(0), false), at(50));
-    assert_eq!(
-        machine.attempt_deadline(at(950), true),
-        at(1000),
-        "but no longer than its caller waits"
-    );
+    let last = machine.attempt_deadline(at(950), true);
+    assert_eq!(last, at(1000), "but no longer than its caller waits");
     // The reason why such an attempt is cut short does not contradict what was found before.
-    assert_is_wait(attempt(&mut machine, "rrr", 0, 1));
-    machine.woken(at(920));
+    plays(
+        &mut machine,
+        "
+        0-1 rrr => wait 7
+        920 => attempt
+    ",
+    );
     assert_eq!(machine.attempt_deadline(at(920), true), at(1000));
-    assert_eq!(attempt(&mut machine, "xxx", 920, 1000), undo(&[0, 1, 2]));
-    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+    plays(&mut machine, "920-1000 xxx => undo 0 1 2, Held");
 }
 
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
     for (millis, nanos) in [(10, 7_900_000), (3, 970_000)] {
-        let ttl = Ttl::new(Duration::from_millis(millis), 0.01, MAX_TTL).unwrap();
         let config = AcquireConfig {
-            ttl,
+            ttl: Ttl::new(Duration::from_millis(millis), 0.01, MAX_TTL).unwrap(),
             ..acquire(WaitLimit::Once).config
         };
         let mut machine = Acquire::new(config, at(0));
-        assert_eq!(
-            machine.attempt_deadline(at(0), false),
-            Timestamp::from_nanos(nanos)
-        );
+        let deadline = machine.attempt_deadline(at(0), false);
+        assert_eq!(deadline, Timestamp::from_nanos(nanos));
     }
 }
 
@@ -225,16 +195,12 @@ fn at_the_end_of_the_clocks_all_times_are_their_last_one() {
         steady: Timestamp::NEVER,
         lease: LeaseTime::NEVER,
     };
-    let long = while_available(3);
+    let until = WaitLimit::Until(end.steady);
     for (wait_limit, row, expected) in [
         (WaitLimit::Once, "ggg", Output::Done(Verdict::TooLate)),
         (WaitLimit::Once, "rrr", Output::Done(Verdict::Held)),
-        (long, "rrr", Output::Wait(end.steady)),
-        (
-            WaitLimit::Until(end.steady),
-            "xxx",
-            Output::Done(Verdict::Unavailable),
-        ),
+        (while_available(3), "rrr", Output::Wait(end.steady)),
+        (until, "xxx", Output::Done(Verdict::Unavailable)),
     ] {
         let mut machine = Acquire::new(acquire(wait_limit).config, end.steady);
         assert_eq!(machine.poll(), Output::Attempt);
