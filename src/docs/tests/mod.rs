@@ -251,29 +251,23 @@ fn node_faults() -> Vec<Remedied> {
     ]
 }
 
+fn list<L: Display>(page: &mut String, title: &str, lines: &[L]) {
+    let _ = write!(page, "\n# {title}\n\n```text\n");
+    for line in lines {
+        let _ = writeln!(page, "{line}");
+    }
+    page.push_str("```\n");
+}
+
 fn page() -> String {
     let mut page = String::from(
         "Every message of an error, an event and a node's status, but those about the arguments of a C\n\
          function. A test renders this page and compares it with this text.\n",
     );
-    let list = |page: &mut String, title: &str, lines: &[&dyn Display]| {
-        let _ = write!(page, "\n# {title}\n\n```text\n");
-        for line in lines {
-            let _ = writeln!(page, "{line}");
-        }
-        page.push_str("```\n");
-    };
-    let unavailable = unavailable();
-    let errors = errors();
-    let urls = url_errors();
-    let looks = looks();
     list(
         &mut page,
         "A lock, a release or a `connect` that failed",
-        &unavailable
-            .iter()
-            .map(|line| line as &dyn Display)
-            .collect::<Vec<_>>(),
+        &unavailable(),
     );
     page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
     page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
@@ -284,22 +278,8 @@ fn page() -> String {
         let variant = cause.split('(').next().unwrap_or_default();
         let _ = writeln!(page, "| `{variant}` | {message} | {remedy} |");
     }
-    list(
-        &mut page,
-        "A node's URL, after \"node 0: \"",
-        &urls
-            .iter()
-            .map(|line| line as &dyn Display)
-            .collect::<Vec<_>>(),
-    );
-    list(
-        &mut page,
-        "A setting, a name, a lease, a wait",
-        &errors
-            .iter()
-            .map(|line| line as &dyn Display)
-            .collect::<Vec<_>>(),
-    );
+    list(&mut page, "A node's URL, after \"node 0: \"", &url_errors());
+    list(&mut page, "A setting, a name, a lease, a wait", &errors());
     page.push_str("\n# An event\n\n`Display` in Rust, `quorumlock_event_message` in C.\n\n");
     page.push_str("| `event::Event` | `quorumlock_kind` | Line |\n|---|---|---|\n");
     for (variant, kind, line) in event_tests::lines() {
@@ -313,14 +293,7 @@ fn page() -> String {
         "A write with an old fencing token",
         &[&late.unwrap_err()],
     );
-    list(
-        &mut page,
-        "The status of a node",
-        &looks
-            .iter()
-            .map(|line| line as &dyn Display)
-            .collect::<Vec<_>>(),
-    );
+    list(&mut page, "The status of a node", &looks());
     page.push_str("\n[operations page]: operations.md\n[page about TLS]: tls.md\n");
     page
 }

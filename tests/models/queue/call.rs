@@ -134,29 +134,12 @@ impl CallState {
             self.retries.then_some(SPACING),
         );
         queued.fallback = NOW.after(PLACE_LEASE);
-        let watches = heads
-            .iter()
-            .enumerate()
-            .filter_map(|(n, watch)| Some((NodeId::new(n), (*watch)?)));
+        let watches = heads.iter().enumerate();
         queued.heads = watches
+            .filter_map(|(n, watch)| Some((NodeId::new(n), (*watch)?)))
             .map(|(node, watch)| {
-                let HeadWatch {
-                    head,
-                    since,
-                    holder,
-                    is_passed,
-                } = watch;
-                let head = MEMBERS[usize::from(head)];
-                let holder = holder.and_then(tag_of);
-                (
-                    node,
-                    HeadWatch {
-                        head,
-                        since,
-                        holder,
-                        is_passed,
-                    },
-                )
+                let head = MEMBERS[usize::from(watch.head)];
+                (node, of(watch, head, watch.holder.and_then(tag_of)))
             })
             .collect();
         queued
@@ -275,24 +258,9 @@ impl CallState {
         self.phase = Phase::Waiting;
         self.round = Round::default();
         let mut watches = [Watch::default(); NODES];
-        for (
-            node,
-            HeadWatch {
-                head,
-                since,
-                holder,
-                is_passed,
-            },
-        ) in queued.heads
-        {
-            let holder = holder.and_then(lock_of);
-            let head = call_of(head).unwrap_or_default() as u8;
-            watches[node.index()] = Some(HeadWatch {
-                head,
-                since,
-                holder,
-                is_passed,
-            });
+        for (node, watch) in queued.heads {
+            let head = call_of(watch.head).unwrap_or_default() as u8;
+            watches[node.index()] = Some(of(watch, head, watch.holder.and_then(lock_of)));
         }
         (aftermath, watches)
     }
@@ -378,6 +346,16 @@ fn reply_of(ticket: u64, rank: u32, is_free: bool, seen: Watch) -> QueueReply {
         is_other_library: false,
         slots: Slots::default(),
         head: seen.map(|seen| MEMBERS[usize::from(seen.head)]),
+    }
+}
+
+/// The same watch, of a head and a holder that are named otherwise.
+fn of<A, B, M, H>(watch: HeadWatch<A, B>, head: M, holder: Option<H>) -> HeadWatch<M, H> {
+    HeadWatch {
+        head,
+        since: watch.since,
+        holder,
+        is_passed: watch.is_passed,
     }
 }
 

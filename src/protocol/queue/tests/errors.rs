@@ -1,96 +1,55 @@
 //! Error replies to the scripts, and the replies to a take by `SET`.
 
+use super::super::super::reply_tests::{ACQUIRE, EXTEND};
 use super::*;
 
 #[test]
 fn without_scripts_a_plain_lock_is_asked_for_by_set_and_other_locks_cannot_be_had() {
-    let errors = [
-        (
-            "ERR unknown command 'EVAL', with args beginning with: 'l' ",
-            Cause::NoScripts,
-        ),
-        (
-            "ERR Could not find scripting engine 'lua'",
-            Cause::NoScripts,
-        ),
-        (
-            "NOPERM this user has no permissions to run the 'eval' command",
-            Cause::NoScripts,
-        ),
-        ("NOPERM No permissions to access a key", Cause::NoPermission),
-        (
-            "ERR The user executing the script can't run this command or subcommand",
-            Cause::NoPermission,
-        ),
-        (
-            "OOM command not allowed when used memory > 'maxmemory'.",
-            Cause::OutOfMemory,
-        ),
-        (
-            "READONLY You can't write against a read only replica.",
-            Cause::ReadOnly,
-        ),
-    ];
     let asks = took(take(TicketRequest::Fixed(6)));
     let stores = took(TakeRequest {
         stores_only: true,
         ..take(TicketRequest::Fixed(6))
     });
-    for (text, cause) in errors {
-        for kind in KINDS {
-            for (verb, grants) in [
-                (asks, true),
-                (stores, false),
-                (Verb::Leave(None), false),
-                (Verb::Release(None), false),
-            ] {
-                let by_set = grants
-                    && matches!(kind, Kind::Plain | Kind::Permit(_))
-                    && cause == Cause::NoScripts;
-                let expected = if by_set {
-                    Ok(Answer::WrongForm)
-                } else {
-                    failed(cause)
-                };
-                assert_eq!(
-                    meaning(verb, kind, Reply::Error(text.as_bytes())),
-                    expected,
-                    "{text} to {verb:?}, {kind:?}"
-                );
-            }
-        }
-    }
+    let verbs = [asks, stores, Verb::Leave(None), Verb::Release(None)];
+    let all = KINDS.map(|kind| verbs.map(|verb| operation(verb, kind)));
+    let may_go_by_set = |asked: &Operation| {
+        asked.verb == asks && matches!(asked.kind, Kind::Plain | Kind::Permit(_))
+    };
+    let (by_set, by_script): (Vec<_>, Vec<_>) = all.into_iter().flatten().partition(may_go_by_set);
+    let errors = "
+        -ERR unknown command 'EVAL', with args beginning with: 'l'  | NoScripts
+        -ERR Could not find scripting engine 'lua' | NoScripts
+        -NOPERM this user has no permissions to run the 'eval' command | NoScripts
+        -NOPERM No permissions to access a key | NoPermission
+        -ERR The user executing the script can't run this command or subcommand | NoPermission
+        -OOM command not allowed when used memory > 'maxmemory'. | OutOfMemory
+        -READONLY You can't write against a read only replica. | ReadOnly
+    ";
+    check(Form::Text, &by_script, errors);
+    let errors = errors.replace("NoScripts", "in another form");
+    check(Form::Text, &by_set, &errors);
 }
 
 #[test]
 fn a_hash_that_is_not_known_or_not_permitted_is_worth_the_text() {
-    for text in [
-        "NOSCRIPT No matching script.",
-        "ERR unknown command 'EVALSHA'",
-        "NOPERM this user has no permissions to run the 'evalsha' command",
-    ] {
-        for kind in KINDS {
-            for verb in [
-                Verb::Acquire { ttl_millis: 30_000 },
-                Verb::Extend { ttl_millis: 30_000 },
-                took(take(TicketRequest::Fixed(6))),
-                Verb::Leave(None),
-                Verb::Raise,
-                Verb::Release(None),
-            ] {
-                let by_hash = reply::meaning(
-                    Form::Hash,
-                    Asked::of(&operation(verb, kind)),
-                    Reply::Error(text.as_bytes()),
-                );
-                assert_eq!(
-                    by_hash,
-                    Ok(Answer::WrongForm),
-                    "{text} to {verb:?}, {kind:?}"
-                );
-            }
-        }
-    }
+    let verbs = [
+        ACQUIRE,
+        EXTEND,
+        took(take(TicketRequest::Fixed(6))),
+        Verb::Leave(None),
+        Verb::Raise,
+        Verb::Release(None),
+    ];
+    let all = KINDS.map(|kind| verbs.map(|verb| operation(verb, kind)));
+    check(
+        Form::Hash,
+        all.as_flattened(),
+        "
+        -NOSCRIPT No matching script. | in another form
+        -ERR unknown command 'EVALSHA' | in another form
+        -NOPERM this user has no permissions to run the 'evalsha' command | in another form
+    ",
+    );
 }
 
 #[test]
