@@ -12,12 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-fn has(counters: &Counters, line: &str) {
+/// All these lines are shown, whose names are without their common beginning.
+#[track_caller]
+fn has(counters: &Counters, lines: &str) {
     let text = counters.prometheus_text();
-    assert!(
-        text.lines().any(|shown| shown == line),
-        "{line} is not in\n{text}"
-    );
+    for line in lines
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| !line.is_empty())
+    {
+        let line = format!("quorumlock_{line}");
+        assert!(
+            text.lines().any(|shown| shown == line),
+            "{line} is not in\n{text}"
+        );
+    }
 }
 
 #[test]
@@ -35,52 +44,26 @@ fn calls_and_guards_are_counted_by_class() {
     class.released(Some(ReleaseOutcome::Released), true);
     class.extended(ExtensionResult::Lost, true);
     class.lost(LossReason::LeaseEnded);
-    let shows = |name: &str, labels: &str, value: &str| {
-        let line = format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}} {value}");
-        has(&counters, &line);
-    };
-    let acquired = r#",outcome="acquired""#;
-    let timed_out = r#",outcome="timed_out""#;
+    let shows = |lines: &str| has(&counters, &lines.replace("CLASS", r#"class="a\"b\\c\nd""#));
     shows(
-        "wait_seconds_bucket",
-        &format!("{acquired},le=\"0.001\""),
-        "0",
+        r#"
+        wait_seconds_bucket{CLASS,outcome="acquired",le="0.001"} 0
+        wait_seconds_bucket{CLASS,outcome="acquired",le="0.0025"} 1
+        wait_seconds_sum{CLASS,outcome="acquired"} 0.001500000
+        wait_seconds_bucket{CLASS,outcome="timed_out",le="60"} 0
+        wait_seconds_bucket{CLASS,outcome="timed_out",le="+Inf"} 1
+        wait_seconds_sum{CLASS,outcome="timed_out"} 61
+        wait_seconds_count{CLASS,outcome="cancelled"} 0
+        waiting{CLASS} 0
+        held{CLASS} 1
+        attempts_total{CLASS,result="won"} 1
+        releases_total{CLASS,outcome="released",dropped="true"} 1
+        extensions_total{CLASS,result="lost",automatic="true"} 1
+        lost_total{CLASS,reason="lease_ended"} 1
+    "#,
     );
-    shows(
-        "wait_seconds_bucket",
-        &format!("{acquired},le=\"0.0025\""),
-        "1",
-    );
-    shows("wait_seconds_sum", acquired, "0.001500000");
-    shows(
-        "wait_seconds_bucket",
-        &format!("{timed_out},le=\"60\""),
-        "0",
-    );
-    shows(
-        "wait_seconds_bucket",
-        &format!("{timed_out},le=\"+Inf\""),
-        "1",
-    );
-    shows("wait_seconds_sum", timed_out, "61");
-    shows("wait_seconds_count", r#",outcome="cancelled""#, "0");
-    shows("waiting", "", "0");
-    shows("held", "", "1");
-    shows("attempts_total", r#",result="won""#, "1");
-    shows(
-        "releases_total",
-        r#",outcome="released",dropped="true""#,
-        "1",
-    );
-    shows(
-        "extensions_total",
-        r#",result="lost",automatic="true""#,
-        "1",
-    );
-    shows("lost_total", r#",reason="lease_ended""#, "1");
     class.lets_go(Some(Duration::from_nanos(2)));
-    shows("held", "", "0");
-    shows("hold_seconds_sum", "", "0.000000002");
+    shows("held{CLASS} 0\nhold_seconds_sum{CLASS} 0.000000002");
 }
 
 #[test]
@@ -96,7 +79,7 @@ fn a_class_that_cannot_be_told_is_other() {
     for name in ["bad", &long] {
         counters.class(counters.class_of(name)).holds();
     }
-    has(&counters, "quorumlock_held{class=\"other\"} 2");
+    has(&counters, r#"held{class="other"} 2"#);
     assert!(!counters.prometheus_text().contains("xxx"));
 }
 
@@ -129,53 +112,40 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let one = node(true, true, 0);
     let two = node(true, false, 5);
     let three = node(false, false, 7);
+    let shows = |lines: &str| has(&counters, &lines.replace("NODE", r#"node="10.0.0.1:6379""#));
     counters.watch_nodes(move || Some(vec![one.clone()]));
-    has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 1");
-    has(&counters, "quorumlock_quorum 1");
+    shows("node_votes{NODE} 1\nquorum 1");
     counters.watch_nodes(move || Some(vec![two.clone()]));
     let is_there = Arc::new(AtomicBool::new(true));
     let watched = Arc::clone(&is_there);
     counters.watch_nodes(move || watched.load(Ordering::Relaxed).then(|| vec![three.clone()]));
-    has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 0");
+    shows("node_up{NODE} 0");
     is_there.store(false, Ordering::Relaxed);
-    has(
-        &counters,
-        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000004000\"} 2",
+    shows(
+        r#"
+        node_reply_seconds_bucket{NODE,le="0.000004000"} 2
+        node_reply_seconds_bucket{NODE,le="0.000256000"} 4
+        node_reply_seconds_bucket{NODE,le="+Inf"} 6
+        node_reply_seconds_sum{NODE} 400.000406000
+        node_faults_total{NODE,phase="reply",cause="timed out"} 2
+        node_up{NODE} 1
+        node_votes{NODE} 0
+        node_quarantine_seconds{NODE} 5
+        node_mismatch{NODE,of="max_ttl"} 1
+        node_mismatch{NODE,of="nodes"} 0
+        nodes 1
+    "#,
     );
-    has(
-        &counters,
-        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000256000\"} 4",
-    );
-    has(
-        &counters,
-        "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"+Inf\"} 6",
-    );
-    has(
-        &counters,
-        "quorumlock_node_reply_seconds_sum{node=\"10.0.0.1:6379\"} 400.000406000",
-    );
-    let fault = "{node=\"10.0.0.1:6379\",phase=\"reply\",cause=\"timed out\"} 2";
-    has(&counters, &format!("quorumlock_node_faults_total{fault}"));
-    has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 1");
-    has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 0");
-    has(
-        &counters,
-        "quorumlock_node_quarantine_seconds{node=\"10.0.0.1:6379\"} 5",
-    );
-    has(
-        &counters,
-        "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"max_ttl\"} 1",
-    );
-    has(
-        &counters,
-        "quorumlock_node_mismatch{node=\"10.0.0.1:6379\",of=\"nodes\"} 0",
-    );
-    has(&counters, "quorumlock_nodes 1");
 }
 
 #[test]
 fn without_a_client_there_are_no_nodes() {
-    has(&Counters::new(), "quorumlock_nodes 0");
-    has(&Counters::new(), "quorumlock_quorum 0");
-    has(&Counters::new(), "quorumlock_events_dropped_total 0");
+    has(
+        &Counters::new(),
+        "
+        nodes 0
+        quorum 0
+        events_dropped_total 0
+    ",
+    );
 }

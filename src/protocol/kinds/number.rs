@@ -25,18 +25,7 @@ mod tests {
         for exact in [0, 1, 42, FencingToken::MAX.get()] {
             assert_eq!(number(exact.to_string().as_bytes()), Some(exact));
         }
-        for other in [
-            "",
-            "00",
-            "01",
-            "+1",
-            "-1",
-            "1.5",
-            "1e3",
-            " 1",
-            "9007199254740992",
-            "18446744073709551616",
-        ] {
+        for other in "|00|01|+1|-1|1.5|1e3| 1|9007199254740992|18446744073709551616".split('|') {
             assert_eq!(number(other.as_bytes()), None, "{other:?}");
         }
         assert_eq!((positive(b"0"), positive(b"7")), (None, Some(7)));
