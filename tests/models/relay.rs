@@ -398,9 +398,33 @@ fn begin_to_serve(wire: &Arc<Wire>) -> JoinHandle<()> {
 fn end_serving(wire: &Wire, servers: impl IntoIterator<Item = JoinHandle<()>>) {
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
-    for server in servers {
-        server.join().unwrap();
+    join(servers);
+}
+
+/// So many threads, which are told their numbers.
+fn begin_threads(
+    relay: &Arc<Driver<Nodes>>,
+    threads: u8,
+    act: impl Fn(&Driver<Nodes>, u8) + Clone + Send + 'static,
+) -> Vec<JoinHandle<()>> {
+    let thread = |number| {
+        let (relay, act) = (Arc::clone(relay), act.clone());
+        shuttle::thread::spawn(move || act(&relay, number))
+    };
+    (0..threads).map(thread).collect()
+}
+
+fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().unwrap();
     }
+}
+
+/// The nodes answer what they have held back until now.
+fn answer_patient(state: &mut WireState) {
+    state.others_are_done = true;
+    let mut held_back = std::mem::take(&mut state.held_back);
+    state.requests.append(&mut held_back);
 }
 
 /// A thread that makes one round.
@@ -468,32 +492,20 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     let relay = Driver::new(world_on(&wire));
     let servers = [(); 2].map(|()| begin_to_serve(&wire));
     let patient = begin_round(&relay, PATIENT_KEY, Manner::Submit);
-    let owners: Vec<_> = (0..threads)
-        .map(|thread| {
-            let relay = Arc::clone(&relay);
-            shuttle::thread::spawn(move || {
-                for number in 0..rounds {
-                    let manner = match (thread < impatient, number.is_multiple_of(2)) {
-                        (false, true) => Manner::Submit,
-                        (false, false) if thread.is_multiple_of(3) => Manner::Run,
-                        (false, false) => Manner::Submit,
-                        (true, true) => Manner::Leave,
-                        (true, false) => Manner::Post,
-                    };
-                    round(&relay, thread * ROUNDS + number, manner);
-                }
-            })
-        })
-        .collect();
-    for owner in owners {
-        owner.join().unwrap();
-    }
-    {
-        let mut state = lock(&wire.state);
-        state.others_are_done = true;
-        let mut held_back = std::mem::take(&mut state.held_back);
-        state.requests.append(&mut held_back);
-    }
+    let owners = begin_threads(&relay, threads, move |relay, thread| {
+        for number in 0..rounds {
+            let manner = match (thread < impatient, number.is_multiple_of(2)) {
+                (false, true) => Manner::Submit,
+                (false, false) if thread.is_multiple_of(3) => Manner::Run,
+                (false, false) => Manner::Submit,
+                (true, true) => Manner::Leave,
+                (true, false) => Manner::Post,
+            };
+            round(relay, thread * ROUNDS + number, manner);
+        }
+    });
+    join(owners);
+    answer_patient(&mut lock(&wire.state));
     wire.to_nodes.notify_all();
     patient.join().unwrap();
     // The last rounds of all, with no other thread left to send them.
@@ -514,9 +526,7 @@ fn leftovers(others: u8) {
         .chain((0..others).map(|thread| begin_round(&relay, thread * ROUNDS, Manner::Submit)))
         .collect();
     let server = begin_to_serve(&wire);
-    for owner in owners {
-        owner.join().unwrap();
-    }
+    join(owners);
     round(&relay, STUCK_KEY, Manner::Post);
     let mut state = lock(&wire.state);
     while state.stuck_sent < 3 * NODES {
@@ -553,41 +563,29 @@ fn paused(threads: u8, is_stalled: bool) {
         })
     };
     let server = begin_to_serve(&wire);
-    let owners: Vec<_> = (0..threads)
-        .map(|thread| {
-            let relay = Arc::clone(&relay);
-            let done = Arc::clone(&done);
-            shuttle::thread::spawn(move || {
-                for number in 0..2 {
-                    let manner = if thread == 0 {
-                        Manner::Run
-                    } else {
-                        Manner::Submit
-                    };
-                    round(&relay, thread * ROUNDS + number, manner);
-                }
-                done.fetch_add(1, Ordering::SeqCst);
-            })
-        })
-        .collect();
+    let all_done = Arc::clone(&done);
+    let owners = begin_threads(&relay, threads, move |relay, thread| {
+        let manner = match thread {
+            0 => Manner::Run,
+            _ => Manner::Submit,
+        };
+        for number in 0..2 {
+            round(relay, thread * ROUNDS + number, manner);
+        }
+        all_done.fetch_add(1, Ordering::SeqCst);
+    });
     let patient = (!is_stalled).then(|| begin_round(&relay, PATIENT_KEY, Manner::Submit));
     while done.load(Ordering::SeqCst) < usize::from(threads) - usize::from(is_stalled) {
         shuttle::thread::yield_now();
     }
     let mut state = lock(&wire.state);
     state.is_let_go = true;
-    state.others_are_done = true;
-    let mut held_back = std::mem::take(&mut state.held_back);
-    state.requests.append(&mut held_back);
+    answer_patient(&mut state);
     drop(state);
     wire.to_driver.notify_all();
     wire.to_nodes.notify_all();
-    if let Some(patient) = patient {
-        patient.join().unwrap();
-    }
-    for owner in owners {
-        owner.join().unwrap();
-    }
+    join(patient);
+    join(owners);
     relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
     end_serving(&wire, [server]);
     is_over.store(true, Ordering::SeqCst);
@@ -605,19 +603,10 @@ fn company() -> (bool, usize) {
         round(&relay, LONE_KEY, Manner::Submit);
     }
     let (is_alone, before) = relay.enter(|nodes, _| (nodes.is_alone, nodes.flushes));
-    let owners: Vec<_> = (0..THREADS as u8)
-        .map(|thread| {
-            let relay = Arc::clone(&relay);
-            shuttle::thread::spawn(move || {
-                (0..ROUNDS).for_each(|number| {
-                    round(&relay, thread * ROUNDS + number, Manner::Submit);
-                });
-            })
-        })
-        .collect();
-    for owner in owners {
-        owner.join().unwrap();
-    }
+    let owners = begin_threads(&relay, THREADS as u8, |relay, thread| {
+        (0..ROUNDS).for_each(|number| round(relay, thread * ROUNDS + number, Manner::Submit));
+    });
+    join(owners);
     end_serving(&wire, [server]);
     (is_alone, relay.enter(|nodes, _| nodes.flushes) - before)
 }

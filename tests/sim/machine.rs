@@ -487,11 +487,7 @@ impl World {
     pub(crate) fn hang_up(&mut self, node: usize, silently: bool) {
         if !silently {
             for index in self.live_connections(None, Some(node)) {
-                let end = if self.random.once_in(2) {
-                    End::Reset
-                } else {
-                    End::Closed
-                };
+                let end = End::of(self.random.once_in(2));
                 self.end_by_node(index, end);
             }
         }

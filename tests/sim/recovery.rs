@@ -91,11 +91,7 @@ fn with_a_node_that_loads(mut plan: Plan) -> Plan {
 fn slowest(plan: impl Fn(u64) -> Plan) -> u64 {
     let recovery = |seed| {
         let world = run(plan(seed), Trace::silent());
-        assert!(
-            world.judge.finding.is_none(),
-            "seed {seed}: {:?}",
-            world.judge.finding
-        );
+        assert_eq!(world.judge.finding, None, "seed {seed}");
         world.judge.longest_recovery
     };
     (0..SEEDS).map(recovery).max().unwrap_or(0)
@@ -125,11 +121,7 @@ fn nodes_whose_machines_went_off_are_soon_found_to_be_back() {
 fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
     for seed in 0..SEEDS / 5 {
         let world = run(with_a_node_that_loads(quiet(seed, 3)), Trace::silent());
-        assert!(
-            world.judge.finding.is_none(),
-            "seed {seed}: {:?}",
-            world.judge.finding
-        );
+        assert_eq!(world.judge.finding, None, "seed {seed}");
         let times = |kind: &str| -> u64 {
             world
                 .seen
@@ -215,11 +207,7 @@ fn notifications_of_far_nodes_are_received() {
         plan.ttls = vec![1000];
         plan.idle = MILLISECOND;
         let world = run(plan, Trace::silent());
-        assert!(
-            world.judge.finding.is_none(),
-            "seed {seed}: {:?}",
-            world.judge.finding
-        );
+        assert_eq!(world.judge.finding, None, "seed {seed}");
         let times = |what| world.seen.get(what).copied().unwrap_or(0);
         let received = times("a notification that a subscriber receives");
         let made = times("a connection that is made");

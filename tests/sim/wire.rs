@@ -49,6 +49,15 @@ pub(crate) enum End {
     TimedOut,
 }
 
+impl End {
+    pub(crate) fn of(is_reset: bool) -> End {
+        match is_reset {
+            true => End::Reset,
+            false => End::Closed,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Content {
     Bytes(Vec<u8>),

@@ -22,11 +22,7 @@ impl World {
         if is_unread && !connection.resets_on_close {
             return self.reset_by_system(index);
         }
-        let end = if connection.resets_on_close {
-            End::Reset
-        } else {
-            End::Closed
-        };
+        let end = End::of(connection.resets_on_close);
         let is_blocked = self.path(client, node).blocked_until[0] > self.now;
         if end == End::Reset && (is_blocked || self.random.once_in(4)) {
             // The system forgets what it could not deliver.
@@ -99,11 +95,7 @@ impl World {
         }
         let due = self.now + self.plan.paths[0].delay;
         self.send(index, TO_NODE, due, Content::End(End::Reset));
-        let end = if self.random.once_in(2) {
-            End::Reset
-        } else {
-            End::Closed
-        };
+        let end = End::of(self.random.once_in(2));
         self.send(index, TO_CLIENT, due, Content::End(end));
     }
 
