@@ -99,7 +99,6 @@ pub fn cluster_info(out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Cause;
 
     fn sent(encode: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut out = Vec::new();
@@ -136,31 +135,5 @@ mod tests {
         for (reply, left) in table {
             assert_eq!(remaining_reply(reply), left, "{reply:?}");
         }
-    }
-
-    #[test]
-    fn handshakes_are_accepted_or_refused() {
-        let cause = |text: &[u8], usual| {
-            let error = handshake_reply(Reply::Error(text));
-            error.unwrap().unwrap().cause_or(usual)
-        };
-        assert_eq!(handshake_reply(Reply::Simple(b"OK")), Ok(None));
-        assert_eq!(cause(b"ERR invalid password", Cause::Auth), Cause::Auth);
-        assert_eq!(
-            cause(b"ERR DB index is out of range", Cause::Database),
-            Cause::Database
-        );
-        assert_eq!(
-            cause(b"NOAUTH Authentication required.", Cause::Database),
-            Cause::Auth
-        );
-        assert_eq!(
-            cause(b"ERR max number of clients reached", Cause::Auth),
-            Cause::TooManyClients
-        );
-        assert_eq!(
-            handshake_reply(Reply::Integer(1)),
-            Err(ProtocolError::UnexpectedReply)
-        );
     }
 }

@@ -242,16 +242,6 @@ mod tests {
     const TIME: &str = "*2\r\n$1\r\n9\r\n$6\r\n000005\r\n";
 
     #[test]
-    fn a_look_is_two_commands() {
-        let mut out = Vec::new();
-        super::look(&mut out, KEY);
-        assert_eq!(
-            out,
-            b"*2\r\n$3\r\nGET\r\n$23\r\nquorumlock-node:orders/\r\n*1\r\n$4\r\nTIME\r\n"
-        );
-    }
-
-    #[test]
     fn what_is_stored_is_read_again() {
         for (letter, origin) in [("f", Origin::Founder), ("s", Origin::Since)] {
             let looked = look(&bulk(&text(letter, 5_000_000, "a")), TIME).unwrap();
