@@ -157,6 +157,7 @@ impl World {
         let sum = |series: &str, label: &str| -> u64 {
             let lines = text
                 .lines()
+                .filter_map(|line| line.strip_prefix("quorumlock_"))
                 .filter(|line| line.starts_with(series) && line.contains(label));
             lines
                 .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
@@ -168,35 +169,17 @@ impl World {
             others,
             unclear,
         } = self.clients[client].ended;
-        let waits = "quorumlock_wait_seconds_count";
+        let waits = "wait_seconds_count";
         // Not known is which calls have waited for the lease of another thread.
         let may_be_more = joined + unclear;
         let counted = [
             ("acquired", waits, "\"acquired\"", acquired, may_be_more),
             ("calls", waits, "", acquired + others, may_be_more),
-            ("waiting", "quorumlock_waiting{", "", 0, 0),
-            ("held", "quorumlock_held{", "", 0, 0),
-            (
-                "holds",
-                "quorumlock_hold_seconds_count",
-                "",
-                acquired,
-                unclear,
-            ),
-            (
-                "releases",
-                "quorumlock_releases_total{",
-                "",
-                acquired,
-                unclear,
-            ),
-            (
-                "attempts won",
-                "quorumlock_attempts_total{",
-                "\"won\"",
-                acquired,
-                unclear,
-            ),
+            ("waiting", "waiting{", "", 0, 0),
+            ("held", "held{", "", 0, 0),
+            ("holds", "hold_seconds_count", "", acquired, unclear),
+            ("releases", "releases_total{", "", acquired, unclear),
+            ("won", "attempts_total{", "\"won\"", acquired, unclear),
         ];
         for (what, series, label, is, more) in counted {
             let counted = sum(series, label);
