@@ -14,6 +14,7 @@ use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::moved::NamedMaster;
+use crate::protocol::session::Ticket;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -33,6 +34,13 @@ pub(super) const REPLICA: &str = "role:slave";
 
 pub(super) fn at(millis: u64) -> Timestamp {
     Timestamp::ORIGIN.after(Duration::from_millis(millis))
+}
+
+pub(super) fn ticket(slot: u32) -> Ticket {
+    Ticket {
+        slot,
+        generation: 0,
+    }
 }
 
 pub(super) fn bulk(text: &str) -> String {

@@ -324,6 +324,7 @@ fn note(times: &mut HashMap<Arc<str>, Timestamp>, key: &Arc<str>, now: Timestamp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::ticket;
     use crate::os::waker::Waker;
 
     const NOW: Timestamp = Timestamp::ORIGIN;
@@ -338,13 +339,6 @@ mod tests {
             WaitRegistry::new(nodes, true),
             Arc::new(Interrupt::new(&waker)),
         )
-    }
-
-    fn ticket(slot: u32) -> Ticket {
-        Ticket {
-            slot,
-            generation: 0,
-        }
     }
 
     fn turn(node: usize) -> Note {

@@ -205,22 +205,12 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::{at, ticket};
     use crate::fault::server_error::ServerError;
     use crate::fault::{Cause, Phase};
 
     const BUSY: Fault = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
     const DENIED: Fault = Fault::new(Phase::Reply, Cause::NoPermission);
-
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
-    }
-
-    fn ticket(slot: u32) -> Ticket {
-        Ticket {
-            slot,
-            generation: 0,
-        }
-    }
 
     #[test]
     fn a_release_is_kept_until_its_key_has_ended() {

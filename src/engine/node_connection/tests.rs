@@ -7,26 +7,19 @@ use super::*;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::engine::node_connection::login::Login;
-use crate::engine::tests::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, closed, soon};
+use crate::engine::tests::{MASTER, PlayedServer, REPLICA, SERVER, at, bulk, closed, soon, ticket};
 use crate::fault::detail::Detail;
 use crate::fault::tls_error::TlsError;
 use crate::os::background_call::BackgroundCall;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
-use crate::protocol::session::{SessionEvent, Ticket};
+use crate::protocol::session::SessionEvent;
 
 mod faults;
 mod releases;
 mod states;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
-
-fn ticket(slot: u32) -> Ticket {
-    Ticket {
-        slot,
-        generation: 0,
-    }
-}
 
 /// Queues an operation on one key.
 fn queue(connection: &mut NodeConnection, verb: Verb, now: Timestamp) {

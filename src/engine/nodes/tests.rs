@@ -11,7 +11,7 @@ use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{LeaseTime, Readings};
-use crate::engine::tests::{MASTER, PlayedServer, Stopped, at, config, soon};
+use crate::engine::tests::{MASTER, PlayedServer, Stopped, at, config, soon, ticket};
 use crate::events::names::Names;
 use crate::events::node_states::NodeMode;
 use crate::os::background_call::BackgroundCall;
@@ -152,6 +152,12 @@ impl Cluster {
         self.nodes.flush();
     }
 
+    /// A node ends its connection, which is read.
+    fn end(&mut self, index: usize, now: Timestamp) {
+        self.servers[index].end();
+        self.drive(now, |nodes| nodes.connections[node(index)].is_closed());
+    }
+
     fn drive(&mut self, now: Timestamp, mut is_done: impl FnMut(&Nodes) -> bool) {
         soon(|| {
             self.step(now);
@@ -210,16 +216,14 @@ impl Cluster {
 #[test]
 fn a_connection_that_ends_while_it_owes_nothing_is_no_failure_of_its_node() {
     let mut cluster = Cluster::in_use(3, at(1));
-    cluster.servers[0].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    cluster.end(0, at(2));
     assert!(cluster.nodes.connections.states.is_up(node(0)));
     let watch = cluster.nodes.connections.poll.watch.as_ref().unwrap();
     assert!(watch.streams[0].is_none(), "the list does not keep it open");
     assert!(watch.streams[1].is_some());
     // One with a request that was written is one: it is not known what has become of it.
     let ticket = cluster.acquire(at(2));
-    cluster.servers[1].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    cluster.end(1, at(2));
     assert!(!cluster.nodes.connections.states.is_up(node(1)));
     assert!(cluster.faulted(ticket).contains(node(1)));
 }
@@ -382,8 +386,7 @@ fn why_credentials_are_not_replaced_is_reported_once() {
 #[test]
 fn a_master_that_is_named_is_reported_and_followed() {
     let mut cluster = Cluster::in_use(3, at(1));
-    cluster.servers[1].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    cluster.end(1, at(2));
     let master = cluster.servers[0].as_master();
     for times in [1, 0] {
         let connections = &mut cluster.nodes.connections;
@@ -432,13 +435,7 @@ fn a_node_is_up_when_it_votes_in_time_and_in_quarantine_until_that_ends() {
     };
     assert_eq!(answers(&refuse, at(1)), NodeMode::Down);
     let ask = |connections: &mut Connections| {
-        connections.apart(node(0)).session.check(
-            Ticket {
-                slot: 9,
-                generation: 0,
-            },
-            at(1),
-        );
+        connections.apart(node(0)).session.check(ticket(9), at(1));
     };
     assert_eq!(answers(&ask, at(200)), NodeMode::Down, "it is late");
     let restart = |connections: &mut Connections| {

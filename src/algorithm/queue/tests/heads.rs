@@ -2,45 +2,45 @@
 
 use super::*;
 
-/// The holder that the call's rounds see, each half a second later: which of them challenge.
-fn challenges(holders: &[u8]) -> Vec<bool> {
+/// The holder that the call's rounds see, each half a second later, as a digit: which of them
+/// challenge.
+fn challenges(holders: &str) -> String {
     let mut call = call();
     let times = (0..).map(|round| round * 500);
-    let asked = times.zip(holders).map(|(now, &holder)| {
+    let asked = times.zip(holders.bytes()).map(|(now, holder)| {
         let challenged = call.request(CLOCK, at(now)).challenged;
         assert!(challenged.is_none_or(|head| head == entry(9).member()));
-        refused(&mut call, now, [(5, 1, holder), (5, 1, holder)]);
-        challenged.is_some()
+        refused(&mut call, now, [(5, 1, holder - b'0'); 2]);
+        if challenged.is_some() { 'c' } else { '-' }
     });
     asked.collect()
 }
 
 #[test]
 fn a_head_is_challenged_after_the_place_lease_if_the_lock_was_free_or_changed_hands() {
-    assert_eq!(
-        challenges(&[1, 1, 1, 1, 1, 1]),
-        [false; 6],
-        "a long hold is no fault of the first one"
-    );
-    assert_eq!(challenges(&[0, 0, 0]), [false, false, true]);
-    assert_eq!(challenges(&[1, 2, 2, 2]), [false, false, true, true]);
-    assert_eq!(
-        challenges(&[1, 1, 1, 0, 1]),
-        [false, false, false, false, true],
-        "free for a moment"
-    );
-    assert_eq!(
-        challenges(&[1, 1, 1, 2, 2]),
-        [false, false, false, false, true]
-    );
+    for (holders, expected) in [
+        // A long hold is no fault of the first one.
+        ("111111", "------"),
+        ("000", "--c"),
+        ("1222", "--cc"),
+        // Free for a moment.
+        ("11101", "----c"),
+        ("11122", "----c"),
+    ] {
+        assert_eq!(challenges(holders), expected, "{holders}");
+    }
+}
+
+/// The reply of a node whose lock is free, with this entry in front.
+fn behind(number: u64) -> QueueReply {
+    QueueReply {
+        head: Some(entry(number).member()),
+        ..reply(5, 1, 0)
+    }
 }
 
 #[test]
 fn a_new_head_has_the_place_lease_anew_and_the_call_itself_is_none() {
-    let head = |number: u64| QueueReply {
-        head: Some(entry(number).member()),
-        ..reply(5, 1, 0)
-    };
     let mut call = call();
     for (now, number, challenged) in [
         (0, 9, None),
@@ -54,7 +54,12 @@ fn a_new_head_has_the_place_lease_anew_and_the_call_itself_is_none() {
             challenged.map(|number| entry(number).member()),
             "{now}"
         );
-        lose(&mut call, now, &[], &[(0, head(number)), (1, head(number))]);
+        lose(
+            &mut call,
+            now,
+            &[],
+            &[(0, behind(number)), (1, behind(number))],
+        );
     }
     assert_eq!(
         call.request(CLOCK, at(9000)).challenged,
@@ -65,18 +70,14 @@ fn a_new_head_has_the_place_lease_anew_and_the_call_itself_is_none() {
 
 #[test]
 fn heads_are_watched_node_by_node() {
-    let head = |number: u64| QueueReply {
-        head: Some(entry(number).member()),
-        ..reply(5, 1, 0)
-    };
     let mut call = call();
-    lose(&mut call, 0, &[], &[(0, head(8)), (1, head(9))]);
+    lose(&mut call, 0, &[], &[(0, behind(8)), (1, behind(9))]);
     // One node has another head now.
-    lose(&mut call, 600, &[2], &[(0, head(7)), (1, head(9))]);
+    lose(&mut call, 600, &[2], &[(0, behind(7)), (1, behind(9))]);
     let challenged = |call: &QueuedCall, now| call.request(CLOCK, at(now)).challenged;
     assert_eq!(challenged(&call, 999), None);
     assert_eq!(challenged(&call, 1000), Some(entry(9).member()));
-    lose(&mut call, 1000, &[], &[(0, head(7)), (1, head(7))]);
+    lose(&mut call, 1000, &[], &[(0, behind(7)), (1, behind(7))]);
     assert_eq!(
         [1599, 1600].map(|now| challenged(&call, now)),
         [None, Some(entry(7).member())]
@@ -117,10 +118,7 @@ fn what_a_node_has_shown_is_forgotten_when_it_refuses_no_more() {
     let mut call = call();
     let free = reply(5, 1, 0);
     lose(&mut call, 0, &[], &[(0, free), (1, free), (2, free)]);
-    let other = QueueReply {
-        head: Some(entry(8).member()),
-        ..free
-    };
+    let other = behind(8);
     // The third node is down from here on.
     lose(&mut call, 900, &[], &[(0, other), (1, other)]);
     assert_eq!(
@@ -140,14 +138,7 @@ fn after_a_challenge_it_asks_again_in_ten_milliseconds() {
     assert_eq!(call.due(), at(1002));
     refused(&mut call, 1002, [(5, 0, 0), (5, 0, 0)]);
     assert_eq!(call.due(), at(1012));
-    assert_eq!(
-        call.because(),
-        AskedBecause {
-            told: 0,
-            unasked: 0,
-            challenges: 1
-        }
-    );
+    assert_eq!(because(&call), [0, 0, 1]);
     refused(&mut call, 1012, [(5, 0, 1), (5, 0, 1)]);
     assert_eq!(call.due(), at(2012), "the next round is no challenge");
 }

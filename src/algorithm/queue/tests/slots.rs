@@ -63,9 +63,9 @@ fn a_call_that_is_refused_though_slots_are_free_asks_again_later_and_later() {
 
 #[test]
 fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
-    let round = |letters: &[&str]| {
+    let round = |letters: &str| {
         let mut round = QueueRound::new(Some(5), latest_ticket(CLOCK));
-        for (node, letters) in letters.iter().enumerate() {
+        for (node, letters) in letters.split(' ').enumerate() {
             round.on_refused(
                 NodeId::new(node),
                 QueueReply {
@@ -76,27 +76,23 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
         }
         round
     };
-    let free = |letters: &[&str], silent, start| {
-        round(letters).free_slot(&SETUP, silent, 3, start, |_| true)
-    };
-    assert_eq!(free(&["ttf", "ttf", "ftf"], 0, 0), Some(2));
-    assert_eq!(free(&["ftt", "tft", "ttf"], 0, 0), None, "no quorum");
-    assert_eq!(
-        free(&["ftt", "ttt"], 1, 0),
-        Some(0),
-        "a silent node may have it free"
-    );
-    assert_eq!(
-        free(&["ftf", "ftf"], 0, 0),
-        Some(0),
-        "of equals, the first from the start on"
-    );
-    assert_eq!(free(&["ftf", "ftf"], 0, 1), Some(2));
-    assert_eq!(
-        round(&["ftf", "ftf"]).free_slot(&SETUP, 0, 3, 0, |slot| slot != 0),
-        Some(2)
-    );
-    assert_eq!(free(&["ttt", "ttt"], 2, 0), None, "free on no node");
+    for (letters, silent, start, slot) in [
+        ("ttf ttf ftf", 0, 0, Some(2)),
+        // No quorum.
+        ("ftt tft ttf", 0, 0, None),
+        // A silent node may have it free.
+        ("ftt ttt", 1, 0, Some(0)),
+        // Of equals, the first from the start on.
+        ("ftf ftf", 0, 0, Some(0)),
+        ("ftf ftf", 0, 1, Some(2)),
+        // Free on no node.
+        ("ttt ttt", 2, 0, None),
+    ] {
+        let found = round(letters).free_slot(&SETUP, silent, 3, start, |_| true);
+        assert_eq!(found, slot, "{letters} {silent} {start}");
+    }
+    let found = round("ftf ftf").free_slot(&SETUP, 0, 3, 0, |slot| slot != 0);
+    assert_eq!(found, Some(2));
     let mut behind = QueueRound::new(Some(5), latest_ticket(CLOCK));
     for node in [0, 1] {
         let replied = QueueReply {
@@ -107,7 +103,7 @@ fn the_slot_that_is_free_on_most_nodes_is_tried_next() {
     }
     let found = behind.free_slot(&SETUP, 0, 3, 0, |_| true);
     assert_eq!(found, None, "it is for the entry in front");
-    let endless = round(&["ete", "ete", "tte"]).endless_slots(&SETUP, 3);
+    let endless = round("ete ete tte").endless_slots(&SETUP, 3);
     assert_eq!(endless, [(0, nodes(&[0, 1])), (2, nodes(&[0, 1, 2]))]);
 }
 

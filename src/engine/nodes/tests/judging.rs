@@ -212,16 +212,14 @@ fn a_vote_that_waits_for_the_judgement_is_a_fault_where_the_connection_ends() {
     let ticket = cluster.acquire(at(1));
     (0..2).for_each(|index| cluster.reply(index, NOTHING, GRANTED));
     cluster.drive(at(2), |nodes| nodes.incarnations.held.len() == 2);
-    cluster.servers[0].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    cluster.end(0, at(2));
     assert_eq!(cluster.faulted(ticket), NodeSet::only(node(0)));
     let held = cluster.nodes.incarnations.held_nodes(ticket);
     assert_eq!(held, NodeSet::only(node(1)));
     // It was idle when its connection ended, unlike one that owes a reply.
     assert_eq!(cluster.nodes.incarnations.idle, NodeSet::only(node(0)));
     cluster.acquire(at(2));
-    cluster.servers[1].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(1)].is_closed());
+    cluster.end(1, at(2));
     assert!(!cluster.nodes.incarnations.idle.contains(node(1)));
 }
 
@@ -362,8 +360,7 @@ fn what_was_seen_long_ago_is_looked_at_again_where_it_is_noted() {
 fn the_nodes_are_judged_when_those_that_are_connected_to_have_replied() {
     let mut cluster = Cluster::founded();
     for index in [0, 2] {
-        cluster.servers[index].end();
-        cluster.drive(at(3), |nodes| nodes.connections[node(index)].is_closed());
+        cluster.end(index, at(3));
     }
     assert!(cluster.nodes.incarnations.unheard.is_empty());
     cluster.acquire(at(4));

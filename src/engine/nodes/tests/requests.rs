@@ -22,8 +22,7 @@ impl Cluster {
     /// A node has ended its connection, and cannot be connected to.
     fn take_away(&mut self, index: usize, now: Timestamp) {
         self.servers[index].listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        self.servers[index].end();
-        self.drive(now, |nodes| nodes.connections[node(index)].is_closed());
+        self.end(index, now);
     }
 
     fn has_pending(&self, index: usize) -> bool {
@@ -126,8 +125,7 @@ fn a_release_is_kept_for_a_node_that_is_away_and_may_have_the_key() {
 #[test]
 fn a_node_that_has_lost_its_connection_is_connected_to_for_a_release() {
     let mut cluster = Cluster::in_use(3, at(1));
-    cluster.servers[0].end();
-    cluster.drive(at(2), |nodes| nodes.connections[node(0)].is_closed());
+    cluster.end(0, at(2));
     cluster.release(EVERYWHERE, NodeSet::first(3), at(2));
     assert!(cluster.nodes.connections[node(0)].is_connecting());
     cluster.welcome(0);
