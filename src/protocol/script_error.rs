@@ -64,7 +64,7 @@ mod tests {
     use super::super::asked::Asked;
     use super::super::form::{Answer, Form};
     use super::super::kinds::plain;
-    use super::super::operation::{Operation, Verb};
+    use super::super::operation::Verb;
     use super::super::reply;
     use super::super::resp::Reply;
     use super::*;
@@ -73,6 +73,7 @@ mod tests {
     use crate::algorithm::vote::Vote;
     use crate::fault::server_error::ServerError;
     use crate::fault::{Cause, Fault, Phase};
+    use crate::protocol::reply_tests;
 
     const TEXTS: &str = include_str!("error_texts.txt");
     const VERSIONS: [&str; 8] = [
@@ -117,13 +118,7 @@ mod tests {
     /// What the text is taken for as the reply to a request, of each kind that can have been meant.
     fn meanings(request: &str, text: &str) -> Vec<Meaning> {
         let error = Reply::Error(text.as_bytes());
-        let asked = |verb, kind| {
-            Asked::of(&Operation {
-                verb,
-                kind,
-                retention_millis: 1,
-            })
-        };
+        let asked = |verb, kind| Asked::of(&reply_tests::operation(verb, kind));
         let of_plain = |verb| asked(verb, Kind::Plain);
         let release =
             |form| of_answer(reply::meaning(form, of_plain(Verb::Release(None)), error).unwrap());

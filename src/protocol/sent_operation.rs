@@ -239,6 +239,7 @@ mod tests {
     use crate::algorithm::kind::Kind;
     use crate::algorithm::queue::TakeRequest;
     use crate::algorithm::vote::Vote;
+    use crate::protocol::reply_tests;
     use crate::protocol::wake::Wakes;
 
     const TICKET: Ticket = Ticket {
@@ -260,11 +261,7 @@ mod tests {
             let (token, mut by_token, mut written) =
                 (OwnerToken::from_entropy([1; 20]), Vec::new(), Vec::new());
             plain::extend(&mut by_token, b"k", &token, 7);
-            let operation = Operation {
-                verb: Verb::Extend { ttl_millis: 7 },
-                kind,
-                retention_millis: 1,
-            };
+            let operation = reply_tests::operation(Verb::Extend { ttl_millis: 7 }, kind);
             Command::new(TICKET, &operation, &LockKey::One("k".into()), &token)
                 .write(&mut written, Form::Text);
             assert_eq!(written == by_token, is_token_only, "{kind:?}");
@@ -300,11 +297,7 @@ mod tests {
             .into_iter()
             .flat_map(|kind| verbs.map(|verb| (kind, verb)))
         {
-            let asked = Asked::of(&Operation {
-                verb,
-                kind,
-                retention_millis: 1,
-            });
+            let asked = Asked::of(&reply_tests::operation(verb, kind));
             let sent = SentOperation {
                 ticket: TICKET,
                 asked,

@@ -86,18 +86,13 @@ mod tests {
     use super::*;
     use crate::algorithm::fence::FencingToken;
     use crate::algorithm::kind::Kind;
-    use crate::protocol::operation::{Operation, Verb};
+    use crate::protocol::operation::Verb;
+    use crate::protocol::reply_tests;
     use crate::protocol::sent_operation::Ticket;
 
     #[test]
     fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
-        let asked = |kind| {
-            Asked::of(&Operation {
-                verb: Verb::Release(None),
-                kind,
-                retention_millis: 1,
-            })
-        };
+        let asked = |kind| Asked::of(&reply_tests::operation(Verb::Release(None), kind));
         let [fenced, plain] = [Kind::Fenced(FencingToken::MAX), Kind::Plain].map(asked);
         let sent = |asked, form| SentOperation {
             ticket: Ticket {

@@ -115,6 +115,7 @@ mod tests {
     use crate::protocol::handshake::Handshake;
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Operation, Verb};
+    use crate::protocol::reply_tests;
     use crate::protocol::session::tests::{
         bulk, events, feed, granted, operation, receives, sent, ticket, voted,
     };
@@ -202,11 +203,7 @@ mod tests {
     #[test]
     fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
         let starts = |verb, kind| {
-            let operation = Operation {
-                verb,
-                kind,
-                retention_millis: 1,
-            };
+            let operation = reply_tests::operation(verb, kind);
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
             session

@@ -159,7 +159,8 @@ mod tests {
     use crate::fault::Cause;
     use crate::protocol::asked::Asked;
     use crate::protocol::form::Form;
-    use crate::protocol::operation::{Operation, Verb};
+    use crate::protocol::operation::Verb;
+    use crate::protocol::reply_tests;
     use crate::protocol::sent_operation::Ticket;
 
     /// What the answer to an operation counts as where the votes of the server are this fault.
@@ -168,11 +169,7 @@ mod tests {
             standing: HandshakeState::Rejected(rejection),
             ..Peer::default()
         };
-        let operation = Operation {
-            verb,
-            kind,
-            retention_millis: 1,
-        };
+        let operation = reply_tests::operation(verb, kind);
         let sent = SentOperation {
             ticket: Ticket {
                 slot: 0,

@@ -8,6 +8,7 @@ use crate::algorithm::vote::Vote;
 use crate::fault::{Cause, Phase};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Operation, Verb};
+use crate::protocol::reply_tests;
 
 mod abandoned;
 mod clusters;
@@ -490,11 +491,7 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
     let kind = Kind::Fenced(FencingToken::saturating(1));
     let mut asked = |verb, reply: &str| {
-        let operation = &Operation {
-            verb,
-            kind,
-            retention_millis: 1,
-        };
+        let operation = &reply_tests::operation(verb, kind);
         session.queue(
             &Command::new(ticket(1), operation, &LockKey::One("k".into()), &token(1)),
             NOW,
