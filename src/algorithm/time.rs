@@ -238,28 +238,15 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates() {
-        assert_eq!(
-            Timestamp::from_nanos(5).after(Duration::MAX),
-            Timestamp::NEVER
-        );
-        assert_eq!(
-            Timestamp::NEVER.after(Duration::from_nanos(1)),
-            Timestamp::NEVER
-        );
-        assert_eq!(
-            Timestamp::from_nanos(5).before(Duration::from_nanos(6)),
-            Timestamp::ORIGIN
-        );
+        let at = Timestamp::from_nanos;
+        let nanos = Duration::from_nanos;
+        assert_eq!(at(5).after(Duration::MAX), Timestamp::NEVER);
+        assert_eq!(Timestamp::NEVER.after(nanos(1)), Timestamp::NEVER);
+        assert_eq!(at(5).before(nanos(6)), Timestamp::ORIGIN);
         assert_eq!(Timestamp::NEVER.before(Duration::MAX), Timestamp::ORIGIN);
-        assert_eq!(
-            Timestamp::from_nanos(7).before(Duration::from_nanos(3)),
-            Timestamp::from_nanos(4)
-        );
+        assert_eq!(at(7).before(nanos(3)), at(4));
         assert_eq!(Timestamp::ORIGIN.since(Timestamp::NEVER), Duration::ZERO);
-        assert_eq!(
-            Timestamp::from_nanos(7).since(Timestamp::from_nanos(3)),
-            Duration::from_nanos(4)
-        );
+        assert_eq!(at(7).since(at(3)), nanos(4));
     }
 
     #[test]

@@ -246,23 +246,15 @@ mod tests {
     #[test]
     fn a_run_id_has_forty_characters_or_is_none() {
         let name = "0123456789012345678901234567890123456789";
-        assert_eq!(
-            learnt(&format!("# Server\nrun_id:{name}\nx:y")).run_id(),
-            RunId::new(name.as_bytes())
-        );
-        assert_eq!(learnt("run_id:short").run_id(), None);
-        assert_eq!(learnt("no colon\n:\n::").run_id(), None);
-        assert_eq!(
-            learnt(&format!("run_id:{name}"))
-                .run_id()
-                .unwrap()
-                .to_string(),
-            "01234567"
-        );
-        let odd = learnt(&format!("run_id:\u{7}<b>{}", "0".repeat(36)))
-            .run_id()
-            .unwrap();
-        assert_eq!(odd.to_string(), "??b?0000");
+        let read = |text: &str| learnt(text).run_id();
+        let shown = |name: &str| read(&format!("run_id:{name}")).unwrap().to_string();
+        let among_others = format!("# Server\nrun_id:{name}\nx:y");
+        assert_eq!(read(&among_others), RunId::new(name.as_bytes()));
+        assert_eq!(read("run_id:short"), None);
+        assert_eq!(read("no colon\n:\n::"), None);
+        assert_eq!(shown(name), "01234567");
+        let odd = format!("\u{7}<b>{}", "0".repeat(36));
+        assert_eq!(shown(&odd), "??b?0000");
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::Verb;
     use crate::protocol::session::tests::{
-        events_in, fails, feed, granted, operation, sent, ticket,
+        abandons, events_in, fails, feed, granted, operation, sent, ticket,
     };
     use crate::protocol::session::{Abandoned, SessionEvent};
     use std::time::Duration;
@@ -195,9 +195,9 @@ mod tests {
             (1, Abandoned::Acquire),
             (2, Abandoned::Unwritten),
         ];
-        assert_eq!(
-            session.abandon().collect::<Vec<_>>(),
-            abandoned.map(|(slot, kind)| (ticket(slot), kind))
+        abandons(
+            &mut session,
+            abandoned.map(|(slot, kind)| (ticket(slot), kind)),
         );
     }
 

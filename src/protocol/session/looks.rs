@@ -117,7 +117,7 @@ mod tests {
     use crate::protocol::operation::{Operation, Verb};
     use crate::protocol::reply_tests;
     use crate::protocol::session::tests::{
-        bulk, events, feed, granted, operation, receives, sent, ticket, voted,
+        abandons, bulk, events, feed, granted, operation, receives, sent, ticket, voted,
     };
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent};
 
@@ -309,10 +309,7 @@ mod tests {
         queue(&mut session, set, at(5000));
         sent(&mut session);
         receives(&mut session, "+OK\r\n", []);
-        assert_eq!(
-            session.abandon().collect::<Vec<_>>(),
-            [(ticket(0), Abandoned::Acquire)]
-        );
+        abandons(&mut session, [(ticket(0), Abandoned::Acquire)]);
         queue(&mut session, set, at(5000));
         let replica = Fault::new(Phase::Reply, Cause::NotMaster);
         receives(

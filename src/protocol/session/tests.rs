@@ -55,6 +55,12 @@ pub(super) fn fails(session: &mut Session, log: &Log, text: &str, error: Protoco
     assert_eq!(session.next_event(log), Err(error), "{text:?}");
 }
 
+/// The conversation has ended, and leaves these unanswered.
+#[track_caller]
+pub(super) fn abandons(session: &mut Session, left: impl AsRef<[(Ticket, Abandoned)]>) {
+    assert_eq!(session.abandon().collect::<Vec<_>>(), left.as_ref());
+}
+
 fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }

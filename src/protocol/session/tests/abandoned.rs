@@ -10,9 +10,9 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     release(&mut session, ticket(6), &token(1));
     sent(&mut session);
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
-    assert_eq!(
-        session.abandon().collect::<Vec<_>>(),
-        [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4]))
+    abandons(
+        &mut session,
+        [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])),
     );
     assert_eq!(session.pipeline.backlog().requests, 0);
 }
@@ -27,8 +27,8 @@ fn a_question_is_a_check_when_it_is_abandoned() {
         questions.ends_with("\r\nPTTL\r\n$1\r\nk\r\n"),
         "{questions}"
     );
-    assert_eq!(
-        session.abandon().collect::<Vec<_>>(),
-        [7, 8].map(|slot| (ticket(slot), Abandoned::Check))
+    abandons(
+        &mut session,
+        [7, 8].map(|slot| (ticket(slot), Abandoned::Check)),
     );
 }

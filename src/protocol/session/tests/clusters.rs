@@ -56,10 +56,7 @@ fn a_release_counts_at_once_and_a_lost_connection_leaves_the_rest_unanswered() {
     let mut replies = cluster_is_late;
     replies += &bulk("role:master");
     let mut lost = asked("role:master", "+OK\r\n");
-    assert_eq!(
-        lost.abandon().collect::<Vec<_>>(),
-        [(ticket(0), Abandoned::Acquire)]
-    );
+    abandons(&mut lost, [(ticket(0), Abandoned::Acquire)]);
     receives(
         &mut session,
         &(bulk(ONE_SHARD) + &replies),
@@ -87,10 +84,7 @@ fn a_release_that_is_answered_before_the_cluster_is_known_counts() {
     let checked = bulk("maxmemory:0") + &bulk("role:master");
     receives(&mut session, &checked, [Event::MemoryKnown]);
     assert!(!session.has_event());
-    assert_eq!(
-        session.abandon().collect::<Vec<_>>(),
-        [(ticket(1), Abandoned::Check)]
-    );
+    abandons(&mut session, [(ticket(1), Abandoned::Check)]);
 }
 
 #[test]
@@ -158,9 +152,9 @@ fn a_master_that_has_become_a_replica_leaves_the_request_unanswered() {
         let event = session.next_event(&Log::default());
         assert_eq!(event, Ok(Some(Event::Rejected(moved))));
         assert!(session.named_master().is_some());
-        assert_eq!(
-            session.abandon().collect::<Vec<_>>(),
-            [(ticket(1), kind), (ticket(2), Abandoned::Acquire)]
+        abandons(
+            &mut session,
+            [(ticket(1), kind), (ticket(2), Abandoned::Acquire)],
         );
     }
     // Nothing shows that another server has the same keys: it is the vote of this one.
