@@ -119,7 +119,7 @@ mod tests {
     use crate::protocol::session::tests::{
         abandons, bulk, events, feed, granted, operation, receives, sent, ticket, voted,
     };
-    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent};
+    use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent as Event};
 
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
 
@@ -136,6 +136,19 @@ mod tests {
         bulk(&text)
     }
 
+    /// What arrives, one reply behind the other, amounts to these events. `master` and `slave` are
+    /// the replication of such a server, `time` is that of its clock.
+    #[track_caller]
+    fn hears(session: &mut Session, replies: &str, expected: impl AsRef<[Event]>) {
+        let reply = |reply: &str| match reply {
+            "master" | "slave" => replication(reply),
+            "time" => TIME.to_owned(),
+            reply => format!("{reply}\r\n"),
+        };
+        let replies: String = replies.split(" | ").map(reply).collect();
+        receives(session, &replies, expected);
+    }
+
     /// One that has not to ask about memory.
     fn open(handshake: &Handshake) -> Session {
         let mut session = Session::open(handshake, Timestamp::ORIGIN);
@@ -150,7 +163,7 @@ mod tests {
         receives(
             &mut session,
             &format!("$0\r\n\r\n{replication}"),
-            [SessionEvent::Accepted],
+            [Event::Accepted],
         );
         sent(&mut session);
         session
@@ -185,17 +198,10 @@ mod tests {
                 if looks { RECHECK } else { "" },
                 "{millis}"
             );
-            let reported = if looks {
-                replication("master")
-            } else {
-                String::new()
-            };
-            let expected = if looks {
-                vec![SessionEvent::Rechecked, granted(0)]
-            } else {
-                vec![granted(0)]
-            };
-            receives(&mut session, &format!("{reported}+OK\r\n"), expected);
+            if looks {
+                hears(&mut session, "master", [Event::Rechecked]);
+            }
+            hears(&mut session, "+OK", [granted(0)]);
         }
         assert_eq!(session.pipeline.backlog().requests, 0);
     }
@@ -233,20 +239,16 @@ mod tests {
     }
 
     /// What a session reports of a replica that answers a command.
-    fn objection() -> [SessionEvent; 2] {
+    fn objection() -> [Event; 2] {
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
-        [SessionEvent::Rejected(fault), voted(0, Vote::Fault(fault))]
+        [Event::Rejected(fault), voted(0, Vote::Fault(fault))]
     }
 
     #[test]
     fn a_master_that_has_become_a_replica_votes_no_more() {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(5000));
-        receives(
-            &mut session,
-            &format!("{}-READONLY no\r\n", replication("slave")),
-            objection(),
-        );
+        hears(&mut session, "slave | -READONLY no", objection());
         assert_eq!(
             before_set(&mut session, at(9000)),
             "",
@@ -262,11 +264,7 @@ mod tests {
         let mut session = member(&replication("master"));
         for millis in [5000, 5001, 5002] {
             assert_eq!(before_set(&mut session, at(millis)), RECHECK);
-            receives(
-                &mut session,
-                "-BUSY a script runs\r\n$-1\r\n",
-                [voted(0, Vote::Refused)],
-            );
+            hears(&mut session, "-BUSY x | $-1", [voted(0, Vote::Refused)]);
         }
     }
 
@@ -286,40 +284,24 @@ mod tests {
         let refused = voted(0, Vote::Refused);
         assert_eq!(events(&mut session, "+OK\r\n"), [], "the look is missing");
         assert!(!session.has_event());
-        receives(
+        hears(&mut session, "master | $-1", [Event::Rechecked, granted(0)]);
+        hears(
             &mut session,
-            &format!("{}$-1\r\n", replication("master")),
-            [SessionEvent::Rechecked, granted(0)],
-        );
-        receives(
-            &mut session,
-            &format!("{}:1\r\n", replication("master")),
-            [SessionEvent::Rechecked, refused, granted(0)],
+            "master | :1",
+            [Event::Rechecked, refused, granted(0)],
         );
 
         // What the look finds, and a look that finds nothing, cost the vote. So does the end of the
         // connection.
         queue(&mut session, set, at(5000));
         let busy = Fault::new(Phase::Reply, Cause::Server(ServerError::Busy));
-        receives(
-            &mut session,
-            "+OK\r\n-BUSY a script runs\r\n",
-            [voted(0, Vote::Fault(busy))],
-        );
+        hears(&mut session, "+OK | -BUSY x", [voted(0, Vote::Fault(busy))]);
         queue(&mut session, set, at(5000));
         sent(&mut session);
         receives(&mut session, "+OK\r\n", []);
         abandons(&mut session, [(ticket(0), Abandoned::Acquire)]);
         queue(&mut session, set, at(5000));
-        let replica = Fault::new(Phase::Reply, Cause::NotMaster);
-        receives(
-            &mut session,
-            &format!("+OK\r\n{}", replication("slave")),
-            [
-                SessionEvent::Rejected(replica),
-                voted(0, Vote::Fault(replica)),
-            ],
-        );
+        hears(&mut session, "+OK | slave", objection());
     }
 
     const LOOK: &str = "*2\r\n$3\r\nGET\r\n$16\r\nquorumlock-node:\r\n*1\r\n$4\r\nTIME\r\n";
@@ -337,8 +319,11 @@ mod tests {
     fn accepted_remembering() -> Session {
         let mut session = remembering();
         sent(&mut session);
-        let master = format!("$0\r\n\r\n{}$-1\r\n{TIME}", replication("master"));
-        receives(&mut session, &master, [SessionEvent::Accepted]);
+        hears(
+            &mut session,
+            "$0\r\n | master | $-1 | time",
+            [Event::Accepted],
+        );
         session
     }
 
@@ -346,15 +331,14 @@ mod tests {
     /// master. Later the first one does.
     #[test]
     fn a_replica_is_refused_by_the_end_of_a_handshake_and_by_the_first_reply_to_a_later_look() {
-        let refused = |phase| SessionEvent::Rejected(Fault::new(phase, Cause::NotMaster));
+        let refused = |phase| Event::Rejected(Fault::new(phase, Cause::NotMaster));
         let mut session = remembering();
-        let replica = format!("$0\r\n\r\n{}$-1\r\n", replication("slave"));
-        receives(&mut session, &replica, []);
-        receives(&mut session, TIME, [refused(Phase::Handshake)]);
+        hears(&mut session, "$0\r\n | slave | $-1", []);
+        hears(&mut session, "time", [refused(Phase::Handshake)]);
 
         let mut session = accepted_remembering();
         session.look(at(5000));
-        receives(&mut session, &replication("slave"), [refused(Phase::Reply)]);
+        hears(&mut session, "slave", [refused(Phase::Reply)]);
 
         // In cluster mode the reply to the look at the key names the master.
         let mut session = remembering();
@@ -362,14 +346,10 @@ mod tests {
         let cluster = bulk("cluster_slots_assigned:16384\r\ncluster_size:1");
         let master = format!("{server}{}$-1\r\n{TIME}", replication("master"));
         receives(&mut session, &master, []);
-        receives(&mut session, &cluster, [SessionEvent::Accepted]);
+        receives(&mut session, &cluster, [Event::Accepted]);
         session.look(at(5000));
-        receives(&mut session, &replication("slave"), []);
-        receives(
-            &mut session,
-            &format!("$-1\r\n{TIME}"),
-            [refused(Phase::Reply)],
-        );
+        hears(&mut session, "slave", []);
+        hears(&mut session, "$-1 | time", [refused(Phase::Reply)]);
     }
 
     #[test]
@@ -379,7 +359,7 @@ mod tests {
             session.note(&new_note(), at(1));
             let stored = sent(&mut session);
             assert!(stored.contains("EVAL") && stored.contains("quorumlock-node:"));
-            receives(&mut session, reply, [SessionEvent::Noted]);
+            receives(&mut session, reply, [Event::Noted]);
             session.look(at(2));
             assert_eq!(sent(&mut session), format!("{RECHECK}{looks}"));
         }
@@ -421,12 +401,11 @@ mod tests {
         );
         before_set(&mut session, at(1));
         // The look went out with it.
-        let master = format!("$0\r\n\r\n{}+OK\r\n", replication("master"));
-        receives(&mut session, &master, [SessionEvent::Accepted]);
+        hears(&mut session, "$0\r\n | master | +OK", [Event::Accepted]);
         assert!(!session.has_asked_for_memory(), "the first lock waits");
         feed(&mut session, replication("master").as_bytes());
         let next = |session: &mut Session| session.next_event(&Log::default()).unwrap();
-        assert_eq!(next(&mut session), Some(SessionEvent::Rechecked));
+        assert_eq!(next(&mut session), Some(Event::Rechecked));
         assert!(session.has_event(), "the vote counts now");
         assert_eq!(next(&mut session), Some(granted(0)));
         assert!(!session.has_event());
@@ -444,21 +423,21 @@ mod tests {
             events(&mut session, &format!("{info}$-1\r\n")).is_empty(),
             "the clock is missing"
         );
-        receives(&mut session, TIME, [SessionEvent::Accepted]);
+        receives(&mut session, TIME, [Event::Accepted]);
         assert_eq!(
             before_set(&mut session, at(5000)),
             format!("{RECHECK}{LOOK}")
         );
-        receives(
+        hears(
             &mut session,
-            &format!("{}$-1\r\n{TIME}+OK\r\n", replication("master")),
-            [SessionEvent::Rechecked, granted(0)],
+            "master | $-1 | time | +OK",
+            [Event::Rechecked, granted(0)],
         );
         // A replica's objection is known with the first reply, and reported once.
         before_set(&mut session, at(9000));
-        receives(
+        hears(
             &mut session,
-            &format!("{}$-1\r\n{TIME}-READONLY no\r\n", replication("slave")),
+            "slave | $-1 | time | -READONLY no",
             objection(),
         );
         assert_eq!(session.pipeline.backlog().requests, 0);
