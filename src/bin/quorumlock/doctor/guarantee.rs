@@ -246,9 +246,18 @@ mod tests {
             .to_owned()
     }
 
+    /// Each row has the nodes, and what is said of them.
+    #[track_caller]
+    fn says(policy: RestartPolicy, rows: &[&str]) {
+        for row in rows {
+            let (letters, expected) = row.split_once(": ").unwrap();
+            assert_eq!(guarantee(policy, letters), expected, "{letters}");
+        }
+    }
+
     #[test]
     fn as_many_nodes_may_lose_their_keys_as_are_less_than_a_quorum() {
-        for row in [
+        let rows = [
             "r: if the node does not lose its keys within max_ttl",
             "v: if the node does not lose its keys within max_ttl, and is not restarted: it writes nothing to disk",
             "vvv: if at most 1 of 3 nodes loses its keys within max_ttl",
@@ -262,19 +271,13 @@ mod tests {
              show, and all nodes are different servers",
             "w: if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
             "r?r: if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
-        ] {
-            let (letters, expected) = row.split_once(": ").unwrap();
-            assert_eq!(
-                guarantee(RestartPolicy::Observed, letters),
-                expected,
-                "{letters}"
-            );
-        }
+        ];
+        says(RestartPolicy::Observed, &rows);
     }
 
     #[test]
     fn nodes_that_count_whatever_they_have_lost_must_lose_nothing() {
-        for row in [
+        let rows = [
             "d: if a keeps its keys, as declared",
             "ddd: if a, b, c keep their keys, as declared",
             "dfd: if a, b (appendfsync everysec), c keep their keys, as declared",
@@ -286,32 +289,22 @@ mod tests {
             "rrrru: if at most 1 of the 4 other nodes loses its keys within max_ttl, and e loses none, of which it \
              would tell nothing",
             "uuu: if a, b, c lose none, of which they would tell nothing",
-        ] {
-            let (letters, expected) = row.split_once(": ").unwrap();
-            assert_eq!(
-                guarantee(RestartPolicy::Observed, letters),
-                expected,
-                "{letters}"
-            );
-        }
+        ];
+        says(RestartPolicy::Observed, &rows);
     }
 
     #[test]
     fn a_strict_program_counts_no_node_of_a_new_deployment_and_a_careless_one_all() {
-        assert_eq!(
-            guarantee(RestartPolicy::Strict, "r"),
-            "whatever keys nodes lose"
-        );
-        assert_eq!(
-            guarantee(RestartPolicy::Strict, "rrd"),
-            "if c keeps its keys, as declared"
-        );
-        let off = "if none of 3 nodes loses its keys while a lock is held";
-        assert_eq!(guarantee(RestartPolicy::Off, "rdu"), off);
-        assert_eq!(
-            guarantee(RestartPolicy::Off, "r"),
-            "if the node does not lose its keys while a lock is held"
-        );
+        let rows = [
+            "r: whatever keys nodes lose",
+            "rrd: if c keeps its keys, as declared",
+        ];
+        says(RestartPolicy::Strict, &rows);
+        let rows = [
+            "rdu: if none of 3 nodes loses its keys while a lock is held",
+            "r: if the node does not lose its keys while a lock is held",
+        ];
+        says(RestartPolicy::Off, &rows);
     }
 
     #[test]

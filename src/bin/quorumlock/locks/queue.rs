@@ -268,25 +268,15 @@ mod tests {
 
     #[test]
     fn a_lock_has_its_queue_and_a_slot_that_of_its_semaphore() {
-        let of = |key: &str, is_name| keys(key, is_name).collect::<Vec<_>>();
-        assert_eq!(
-            of("quorumlock-rw:a#1", true),
-            ["quorumlock-queue:quorumlock-rw:a#1"]
-        );
-        assert_eq!(of("a", false), ["quorumlock-queue:a"]);
-        assert_eq!(
-            of("a", true),
-            [
-                "quorumlock-queue:a",
-                "quorumlock-queue:quorumlock-permits:a"
-            ]
-        );
-        assert_eq!(
-            of("a#1", false),
-            [
-                "quorumlock-queue:a#1",
-                "quorumlock-queue:quorumlock-permits:a"
-            ]
-        );
+        for (key, is_name, queues) in [
+            ("quorumlock-rw:a#1", true, "quorumlock-rw:a#1"),
+            ("a", false, "a"),
+            ("a", true, "a quorumlock-permits:a"),
+            ("a#1", false, "a#1 quorumlock-permits:a"),
+        ] {
+            let found: Vec<_> = keys(key, is_name).collect();
+            let expected = queues.split(' ').map(|of| format!("quorumlock-queue:{of}"));
+            assert!(expected.eq(found.iter().cloned()), "{key}: {found:?}");
+        }
     }
 }
