@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(format!("{detail:?}"), expected, "{text}");
     }
 
-    /// As these servers reply: 5.0.14, 6.2.16, 7.0.15, 7.2.6, 7.4.1, 8.0.6, 8.6.2 and Valkey 9.1.2. The
-    /// end of a long text is left out.
+    /// As these servers reply: 5.0.14, 6.2.16, 7.0.15, 7.2.6, 7.4.1, 8.0.6, 8.6.2 and Valkey 9.1.2.
+    /// The end of a long text is left out.
     #[test]
     fn logins_and_denials_are_told_apart_by_what_servers_say() {
         let login = |error: ErrorReply| match error.subject {

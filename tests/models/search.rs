@@ -11,7 +11,7 @@ use std::time::Instant;
 /// More states than there is memory for: a search that comes here has not found out.
 const LIMIT: usize = 400_000_000;
 
-/// Gives a scope a method for each of its parts that is named here: the same but for that part. Those
+/// Makes a method for each of these parts of a scope: the same scope but for that part. Those
 /// behind the semicolon are switched on.
 macro_rules! parts {
     ($($part:ident: $kind:ty),*; $($switch:ident),*) => {

@@ -1,5 +1,5 @@
-//! Tests of the schedule of extensions: whole lives and limits, as stories. `fuzz/bodies/renewal.rs`
-//! has any order of events.
+//! Tests of the schedule of extensions: whole lives and limits, as stories.
+//! `fuzz/bodies/renewal.rs` has any order of events.
 
 use super::*;
 use crate::algorithm::lease::MAX_TTL;

@@ -137,7 +137,7 @@ mod tests {
     }
 
     /// What arrives, one reply behind the other, amounts to these events. `master` and `slave` are
-    /// the replication of such a server, `time` is that of its clock.
+    /// the replication of such a server, `time` is its clock.
     #[track_caller]
     fn hears(session: &mut Session, replies: &str, expected: impl AsRef<[Event]>) {
         let reply = |reply: &str| match reply {

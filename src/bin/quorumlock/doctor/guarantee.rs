@@ -246,9 +246,9 @@ mod tests {
             .to_owned()
     }
 
-    /// Each row has the nodes, and what is said of them.
+    /// Each row has the nodes, and the sentence about them.
     #[track_caller]
-    fn says(policy: RestartPolicy, rows: &[&str]) {
+    fn reads(policy: RestartPolicy, rows: &[&str]) {
         for row in rows {
             let (letters, expected) = row.split_once(": ").unwrap();
             assert_eq!(guarantee(policy, letters), expected, "{letters}");
@@ -272,7 +272,7 @@ mod tests {
             "w: if the node does not lose its keys within max_ttl, and a evicts no lock, which INFO does not show",
             "r?r: if at most 1 of 3 nodes loses its keys within max_ttl, and b remembers losses, which is not known",
         ];
-        says(RestartPolicy::Observed, &rows);
+        reads(RestartPolicy::Observed, &rows);
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
              would tell nothing",
             "uuu: if a, b, c lose none, of which they would tell nothing",
         ];
-        says(RestartPolicy::Observed, &rows);
+        reads(RestartPolicy::Observed, &rows);
     }
 
     #[test]
@@ -299,12 +299,12 @@ mod tests {
             "r: whatever keys nodes lose",
             "rrd: if c keeps its keys, as declared",
         ];
-        says(RestartPolicy::Strict, &rows);
+        reads(RestartPolicy::Strict, &rows);
         let rows = [
             "rdu: if none of 3 nodes loses its keys while a lock is held",
             "r: if the node does not lose its keys while a lock is held",
         ];
-        says(RestartPolicy::Off, &rows);
+        reads(RestartPolicy::Off, &rows);
     }
 
     #[test]
