@@ -207,6 +207,8 @@ pub use api::mutex::Mutex;
 pub use api::node_status::{Latency, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
+#[doc(hidden)]
+pub use api::settings::Settings;
 pub use api::shutdown::ShutdownOutcome;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]

@@ -2,12 +2,11 @@
 //!
 //! In a child made by `fork`, none of it may be touched ([`forked`](crate::api::forked)).
 
-use crate::algorithm::backoff::Backoff;
-use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Human;
 use crate::api::forked;
+use crate::api::settings::Settings;
 use crate::api::shutdown::state::ShutdownState;
 use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::local_queue::slots::Semaphores;
@@ -47,30 +46,18 @@ pub(crate) struct SharedClient {
     pub(crate) watchdog_thread: WatchdogThread,
     /// To be called with no mutex held.
     pub(crate) report: Reporter,
-    pub(crate) settings: Settings,
-}
-
-/// What the builder has checked.
-pub(crate) struct Settings {
     pub(crate) names: Arc<Names>,
     /// Which of the nodes are declared durable.
     pub(crate) durable: Vec<bool>,
-    pub(crate) node_timeout: Duration,
-    pub(crate) drift_factor: f64,
-    pub(crate) backoff: Backoff,
-    pub(crate) unavailable_after: Duration,
-    pub(crate) max_ttl: Duration,
-    /// For a lock that names none.
-    pub(crate) ttl: Duration,
-    pub(crate) label: HolderLabel,
-    /// How long an entry in front of a queue may let others wait.
-    pub(crate) place_lease: Duration,
+    pub(crate) settings: Settings,
 }
 
 impl Client {
     pub(crate) fn new(
         engine: Engine,
         settings: Settings,
+        names: Arc<Names>,
+        durable: Vec<bool>,
         report: Reporter,
         created_in: ForkEpoch,
     ) -> Client {
@@ -85,6 +72,8 @@ impl Client {
             semaphores,
             watchdog_thread,
             report,
+            names,
+            durable,
             settings,
         }))
     }
@@ -142,7 +131,7 @@ impl Client {
 
     /// The name of the resource that a key is of.
     pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
-        self.settings.names.name_of(key)
+        self.names.name_of(key)
     }
 
     /// The names of the resources that a lock's key is of.
@@ -160,7 +149,7 @@ impl Client {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
             asked: count.reached,
             quorum_impossible_since: None,
-            causes: self.settings.names.faults(&count.faults),
+            causes: self.names.faults(&count.faults),
         }
     }
 
@@ -178,7 +167,7 @@ impl Client {
 
     /// The error that these nodes have not run all releases in time.
     pub(crate) fn unsettled(&self, timeout: Duration, unsettled: &[(NodeId, Fault)]) -> Error {
-        let nodes = self.settings.names.nodes.len();
+        let nodes = self.names.nodes.len();
         let message = format!(
             "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time \
              to live",
@@ -187,7 +176,7 @@ impl Client {
             nodes
         );
         Error::new(ErrorKind::Unavailable, message)
-            .with_causes_of(nodes, self.settings.names.faults(unsettled))
+            .with_causes_of(nodes, self.names.faults(unsettled))
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.
@@ -202,7 +191,7 @@ impl Client {
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
     pub(crate) fn unavailable_for(&self, action: &str, unavailability: Unavailability) -> Error {
-        let Settings { names, max_ttl, .. } = &self.settings;
+        let names = &self.names;
         let Unavailability {
             answered,
             asked,
@@ -224,7 +213,13 @@ impl Client {
             Some(format!("{address}: {word}"))
         };
         let others = names.nodes.iter().enumerate().filter_map(other).collect();
-        Error::unavailable(action, names.nodes.len(), *max_ttl, causes, others)
+        Error::unavailable(
+            action,
+            names.nodes.len(),
+            self.settings.max_ttl,
+            causes,
+            others,
+        )
     }
 
     /// The error that a lock is held by a key that has no expiry on these nodes.
@@ -234,7 +229,7 @@ impl Client {
              that holds the lock will delete it, delete the key",
             self.resource(key),
             endless.len(),
-            self.settings.names.nodes.len()
+            self.names.nodes.len()
         );
         self.with_fault(message, endless, Fault::new(Phase::Reply, Cause::NoExpiry))
     }
@@ -245,7 +240,7 @@ impl Client {
             "cannot lock {resource:?} in order: the user may not subscribe to its channel on {} of {} nodes; permit \
              SUBSCRIBE and the channels quorumlock:*, or use a lock that is not fair",
             denied.len(),
-            self.settings.names.nodes.len()
+            self.names.nodes.len()
         );
         let fault =
             Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command("SUBSCRIBE"));
@@ -253,7 +248,7 @@ impl Client {
     }
 
     fn with_fault(&self, message: String, nodes: NodeSet, fault: Fault) -> Error {
-        let names = &self.settings.names;
+        let names = &self.names;
         let causes = nodes.iter().map(|node| names.fault(node, fault)).collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(names.nodes.len(), causes)
     }

@@ -19,6 +19,7 @@ pub(crate) mod owner;
 pub(crate) mod redlock;
 #[cfg(doctest)]
 mod refused;
+pub(crate) mod settings;
 pub(crate) mod share;
 pub(crate) mod shared_lock;
 pub(crate) mod shutdown;

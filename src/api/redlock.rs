@@ -189,8 +189,7 @@ impl Redlock {
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that built the client.
     pub fn nodes(&self) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
-        let settings = &self.client.settings;
-        let named = settings.names.nodes.iter().zip(&settings.durable);
+        let named = self.client.names.nodes.iter().zip(&self.client.durable);
         let status =
             named
                 .zip(self.client.engine.status())
@@ -279,12 +278,7 @@ impl Redlock {
         let weak = Arc::downgrade(&self.client.0);
         move || {
             let client = Some(Client(weak.upgrade()?)).filter(|client| !client.is_inherited())?;
-            let named = client
-                .settings
-                .names
-                .nodes
-                .iter()
-                .zip(client.engine.status());
+            let named = client.names.nodes.iter().zip(client.engine.status());
             Some(named.map(|(name, status)| status.sample(name)).collect())
         }
     }
@@ -300,7 +294,7 @@ impl Redlock {
 impl fmt::Debug for Redlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redlock")
-            .field("nodes", &self.client.settings.names.nodes)
+            .field("nodes", &self.client.names.nodes)
             .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,9 @@
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
-use crate::api::client::{Client, Settings};
+use crate::api::client::Client;
 use crate::api::redlock::Redlock;
+use crate::api::settings::Settings;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
@@ -91,16 +92,16 @@ pub(crate) fn open_with(client: usize, observer: Option<Observer>) -> Client {
     };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
-        durable: vec![false; names.len()],
-        names: Arc::new(Names::new(&names, "")),
         node_timeout,
         drift_factor: f64::from(plan.drift_factor) / 1000.0,
-        backoff: Backoff::new(Duration::from_millis(2), LONGEST_DELAY),
-        unavailable_after: Duration::from_secs(3),
+        retry_max: LONGEST_DELAY,
         max_ttl,
-        ttl: max_ttl,
-        label: crate::algorithm::label::HolderLabel::NONE,
+        ttl: Some(max_ttl),
         place_lease: Duration::from_millis(PLACE_LEASE),
+        ..Settings::default()
     };
-    Client::new(engine, settings, report, ForkEpoch::current().unwrap())
+    let own_names = Arc::new(Names::new(&names, ""));
+    let durable = vec![false; names.len()];
+    let epoch = ForkEpoch::current().unwrap();
+    Client::new(engine, settings, own_names, durable, report, epoch)
 }

@@ -2,14 +2,13 @@
 
 use super::Builder;
 use super::transports::{renewal, transports};
-use crate::algorithm::backoff::Backoff;
 use crate::algorithm::incarnation::{LONGEST_MAX_TTL, Rules};
-use crate::algorithm::label::HolderLabel;
 use crate::algorithm::node::MAX_NODES;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::{Clock, Human};
-use crate::api::client::{Client, Settings};
+use crate::api::client::Client;
 use crate::api::redlock::Redlock;
+use crate::api::settings::Settings;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::engine::credentials::Provider;
 use crate::events::error::{Error, Result, config_error};
@@ -25,8 +24,6 @@ use std::time::Duration;
 /// Longest that any setting may be: so long that it means "for ever", and still far from any
 /// overflow.
 const LONGEST_SETTING: Duration = LONGEST_MAX_TTL;
-/// Time to live of a lock that names none, by a client that names none.
-const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 /// How much longer the key of a fenced lock is kept than any lock lasts: a fence may be a minute
@@ -38,22 +35,33 @@ impl Builder {
     pub(crate) fn build_on(self, clock: Arc<dyn Clock>) -> Result<Redlock> {
         let endpoints = self.endpoints()?;
         self.check()?;
-        let label = self.checked_label()?;
         let provider = self.provider(&endpoints)?;
         let renewal = renewal(&self, &endpoints);
         let transports = transports(&self, &endpoints)?;
+        let Builder {
+            settings,
+            observers,
+            counters,
+            ..
+        } = self;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let names = Arc::new(Names::new(&nodes, &self.prefix));
-        let report = Reporter::new(self.observers.clone(), self.counters.clone(), &names);
+        let names = Arc::new(Names::new(&nodes, &settings.prefix));
+        let report = Reporter::new(observers, counters.clone(), &names);
         let created_in = ForkEpoch::current()
             .map_err(|error| Error::system("register a fork handler", &error))?;
-        let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(self.durable);
+        let Settings {
+            max_ttl,
+            node_timeout,
+            restart_policy,
+            ..
+        } = settings;
+        let declared = |endpoint: &Endpoint| endpoint.durable().unwrap_or(settings.durable);
         let durable: Vec<bool> = endpoints.iter().map(declared).collect();
         let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
-            let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
+            let quarantine = Quarantine::new(restart_policy, max_ttl);
             let endpoint = endpoint.look_at(
-                key_space::node(&self.prefix),
-                self.restart_policy == RestartPolicy::Strict,
+                key_space::node(&settings.prefix),
+                restart_policy == RestartPolicy::Strict,
             );
             match durable {
                 true => (
@@ -70,52 +78,31 @@ impl Builder {
             .zip(&durable)
             .map(record)
             .collect();
-        let ttl = self.default_ttl();
         let config = EngineConfig {
-            spin: self.spin,
-            release_notifications: self.release_notifications,
-            retention: self
+            spin: settings.spin,
+            release_notifications: settings.release_notifications,
+            retention: settings
                 .fence_retention
-                .max(self.max_ttl.saturating_add(FENCE_MARGIN)),
-            rules: Rules::new(self.restart_policy, self.max_ttl),
-            node_timeout: self.node_timeout,
+                .max(max_ttl.saturating_add(FENCE_MARGIN)),
+            rules: Rules::new(restart_policy, max_ttl),
+            node_timeout,
             provider,
             renewal,
             events: report.event_queue(),
         };
-        let engine = Engine::new(records, self.node_timeout, clock, config)
+        let engine = Engine::new(records, node_timeout, clock, config)
             .map_err(|error| Error::system("open a descriptor", &error))?;
-        let client = Client::new(
-            engine,
-            Settings {
-                names,
-                durable,
-                node_timeout: self.node_timeout,
-                drift_factor: self.drift_factor,
-                backoff: Backoff::new(self.retry_min, self.retry_max),
-                unavailable_after: self.unavailable_after,
-                max_ttl: self.max_ttl,
-                ttl,
-                label,
-                place_lease: self.place_lease,
-            },
-            report,
-            created_in,
-        );
+        let client = Client::new(engine, settings, names, durable, report, created_in);
         let redlock = Redlock::new(client);
-        if let Some(counters) = self.counters {
+        if let Some(counters) = counters {
             counters.watch_nodes(redlock.samples());
         }
         Ok(redlock)
     }
 
-    pub(super) fn default_ttl(&self) -> Duration {
-        self.ttl.unwrap_or(DEFAULT_TTL.min(self.max_ttl))
-    }
-
     /// The settings beside each other.
     fn check(&self) -> Result<()> {
-        let [ttl, longest] = [self.default_ttl(), self.max_ttl].map(Human);
+        let [ttl, longest] = [self.settings.default_ttl(), self.settings.max_ttl].map(Human);
         if ttl.0 > longest.0 {
             return Err(config_error(format!(
                 "ttl ({ttl}) is longer than max_ttl ({longest}): lower ttl, or raise max_ttl in every client of these \
@@ -127,44 +114,48 @@ impl Builder {
 
     /// Each setting by itself.
     pub(super) fn check_each(&self) -> Result<()> {
-        let millisecond = Duration::from_millis(1);
-        if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
-            return Err(config_error("node_timeout must be at least 1 ms"));
-        }
-        if !(0.0..1.0).contains(&self.drift_factor) {
-            return Err(config_error(
+        let Settings {
+            retry_min,
+            retry_max,
+            ..
+        } = self.settings;
+        let settings = &self.settings;
+        let milliseconds = |longest| Duration::from_millis(1)..=longest;
+        let rules = [
+            (
+                milliseconds(LONGEST_SETTING).contains(&settings.node_timeout),
+                "node_timeout must be at least 1 ms",
+            ),
+            (
+                (0.0..1.0).contains(&settings.drift_factor),
                 "drift_factor must be at least 0 and less than 1",
-            ));
-        }
-        if self.retry_min.is_zero()
-            || self.retry_min > self.retry_max
-            || self.retry_max > LONGEST_SETTING
-        {
-            return Err(config_error(
+            ),
+            (
+                !retry_min.is_zero() && (retry_min..=LONGEST_SETTING).contains(&retry_max),
                 "retry_delay must be more than zero, and the longest no shorter than the shortest",
-            ));
+            ),
+            (
+                milliseconds(LONGEST_SETTING).contains(&settings.max_ttl),
+                "max_ttl must be between 1 ms and 366 days",
+            ),
+            (
+                settings.fence_retention <= LONGEST_SETTING,
+                "fence_retention must be at most 366 days",
+            ),
+            (
+                milliseconds(LONGEST_PLACE).contains(&settings.place_lease),
+                "place_lease must be between 1 ms and 1 h",
+            ),
+            (settings.spin <= LONGEST_SPIN, "spin must be at most 10 ms"),
+            (
+                settings.label.is_some(),
+                "label must be 1 to 64 visible ASCII characters",
+            ),
+        ];
+        match rules.into_iter().find(|(is_kept, _)| !is_kept) {
+            Some((_, rule)) => Err(config_error(rule)),
+            None => Ok(()),
         }
-        if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
-            return Err(config_error("max_ttl must be between 1 ms and 366 days"));
-        }
-        if self.fence_retention > LONGEST_SETTING {
-            return Err(config_error("fence_retention must be at most 366 days"));
-        }
-        if !(millisecond..=LONGEST_PLACE).contains(&self.place_lease) {
-            return Err(config_error("place_lease must be between 1 ms and 1 h"));
-        }
-        if self.spin > LONGEST_SPIN {
-            return Err(config_error("spin must be at most 10 ms"));
-        }
-        Ok(())
-    }
-
-    pub(super) fn checked_label(&self) -> Result<HolderLabel> {
-        let Some(label) = &self.label else {
-            return Ok(HolderLabel::NONE);
-        };
-        HolderLabel::new(label.as_bytes())
-            .ok_or_else(|| config_error("label must be 1 to 64 visible ASCII characters"))
     }
 
     /// What returns the credentials that URLs do not contain, if anything.
@@ -181,7 +172,8 @@ impl Builder {
     }
 
     /// Where each node is, and how to log in there.
-    pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
+    #[doc(hidden)]
+    pub fn endpoints(&self) -> Result<Vec<Endpoint>> {
         if self.nodes.is_empty() {
             return Err(config_error(
                 "no node: name at least one with Builder::node",

@@ -8,9 +8,10 @@ pub(crate) mod node_stream;
 mod transports;
 mod variables;
 
-use crate::algorithm::lease::MAX_TTL;
+use crate::algorithm::label::HolderLabel;
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::api::redlock::Redlock;
+use crate::api::settings::Settings;
 use crate::events::error::Result;
 use crate::events::event::Event;
 use crate::events::metrics::counters::Counters;
@@ -20,23 +21,6 @@ use crate::protocol::credentials::Credentials;
 use login::Login;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Time for a node to answer, by default: far more than a healthy one in the same region needs, far
-/// less than a caller notices.
-const NODE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Part of a time to live that clocks may disagree by, by default: one in a hundred.
-const DRIFT_FACTOR: f64 = 0.01;
-const RETRY_MIN: Duration = Duration::from_millis(2);
-const RETRY_MAX: Duration = Duration::from_millis(250);
-/// Time to poll without sleeping, by default: about what servers on the same machine or in the same
-/// rack take.
-const SPIN: Duration = Duration::from_micros(100);
-/// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree
-/// by.
-const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long an entry in front of a queue may let others wait.
-const PLACE_LEASE: Duration = Duration::from_secs(1);
-const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 
 /// The settings of a [`Redlock`], with a default for everything but the nodes. Made by
 /// [`Redlock::builder`].
@@ -77,23 +61,8 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 pub struct Builder {
     /// The URL of each node.
     nodes: Vec<String>,
-    prefix: String,
-    node_timeout: Duration,
-    drift_factor: f64,
-    retry_min: Duration,
-    retry_max: Duration,
-    unavailable_after: Duration,
-    max_ttl: Duration,
-    /// None: the default.
-    ttl: Option<Duration>,
-    label: Option<String>,
-    restart_policy: RestartPolicy,
-    durable: bool,
+    settings: Settings,
     login: Option<Login>,
-    fence_retention: Duration,
-    place_lease: Duration,
-    spin: Duration,
-    release_notifications: bool,
     observers: Vec<Observer>,
     #[cfg(feature = "tls")]
     tls: crate::api::tls::Tls,
@@ -111,22 +80,8 @@ impl Builder {
     fn new() -> Builder {
         Builder {
             nodes: Vec::new(),
-            prefix: String::new(),
-            node_timeout: NODE_TIMEOUT,
-            drift_factor: DRIFT_FACTOR,
-            retry_min: RETRY_MIN,
-            retry_max: RETRY_MAX,
-            unavailable_after: UNAVAILABLE_AFTER,
-            max_ttl: MAX_TTL,
-            ttl: None,
-            label: None,
-            restart_policy: RestartPolicy::default(),
-            durable: false,
+            settings: Settings::default(),
             login: None,
-            fence_retention: FENCE_RETENTION,
-            place_lease: PLACE_LEASE,
-            spin: SPIN,
-            release_notifications: true,
             observers: Vec::new(),
             #[cfg(feature = "tls")]
             tls: Default::default(),
@@ -263,7 +218,7 @@ impl Builder {
     /// # Ok::<(), quorumlock::Error>(())
     /// ```
     pub fn durable(mut self, durable: bool) -> Builder {
-        self.durable = durable;
+        self.settings.durable = durable;
         self
     }
 
@@ -271,7 +226,7 @@ impl Builder {
     /// Redlock client that names the same nodes and uses the same key excludes this one and is
     /// excluded by it.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
-        self.prefix = prefix.into();
+        self.settings.prefix = prefix.into();
         self
     }
 
@@ -285,7 +240,7 @@ impl Builder {
     /// farther away than that, no attempt succeeds. Keep it a small part of the times to live: what
     /// an attempt takes is missing from the lease.
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
-        self.node_timeout = timeout;
+        self.settings.node_timeout = timeout;
         self
     }
 
@@ -293,7 +248,7 @@ impl Builder {
     /// 0.01. At least 0, less than 1. A lease is shorter than its time to live by this part and 2
     /// ms (Redlock's clock drift).
     pub fn drift_factor(mut self, factor: f64) -> Builder {
-        self.drift_factor = factor;
+        self.settings.drift_factor = factor;
         self
     }
 
@@ -302,8 +257,8 @@ impl Builder {
     /// at once, where a [release](Builder::release_notifications) would be heard of. The shortest
     /// is more than zero.
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
-        self.retry_min = shortest;
-        self.retry_max = longest;
+        self.settings.retry_min = shortest;
+        self.settings.retry_max = longest;
         self
     }
 
@@ -312,7 +267,7 @@ impl Builder {
     /// 3 s. Waits with a limit of their own go on until that, unless so many nodes have
     /// [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
-        self.unavailable_after = time;
+        self.settings.unavailable_after = time;
         self
     }
 
@@ -320,7 +275,7 @@ impl Builder {
     /// s, or [`max_ttl`](Builder::max_ttl) if that is shorter. One that is longer than `max_ttl` is
     /// refused.
     pub fn ttl(mut self, ttl: Duration) -> Builder {
-        self.ttl = Some(ttl);
+        self.settings.ttl = Some(ttl);
         self
     }
 
@@ -333,7 +288,7 @@ impl Builder {
     /// [`Config`](crate::ErrorKind::Config). Work that takes longer needs no longer time to live: a
     /// [`Watchdog`](crate::Watchdog) extends its lock.
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
-        self.max_ttl = ttl;
+        self.settings.max_ttl = ttl;
         self
     }
 
@@ -364,7 +319,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn restart_policy(mut self, policy: RestartPolicy) -> Builder {
-        self.restart_policy = policy;
+        self.settings.restart_policy = policy;
         self
     }
 
@@ -377,7 +332,7 @@ impl Builder {
     /// several threads use the client. On a machine whose processors are all busy with other
     /// programs, switch it off.
     pub fn spin(mut self, time: Duration) -> Builder {
-        self.spin = time;
+        self.settings.spin = time;
         self
     }
 
@@ -414,7 +369,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn release_notifications(mut self, release_notifications: bool) -> Builder {
-        self.release_notifications = release_notifications;
+        self.settings.release_notifications = release_notifications;
         self
     }
 
@@ -476,7 +431,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn label(mut self, label: impl Into<String>) -> Builder {
-        self.label = Some(label.into());
+        self.settings.label = HolderLabel::new(label.into().as_bytes());
         self
     }
 
@@ -494,7 +449,7 @@ impl Builder {
     /// A read-write lock has the last number in its key. Nodes keep it from when a fenced writer
     /// acquired or extended the lock, for the longest time that a client asked for.
     pub fn fence_retention(mut self, time: Duration) -> Builder {
-        self.fence_retention = time;
+        self.settings.fence_retention = time;
         self
     }
 
@@ -510,8 +465,14 @@ impl Builder {
     /// A call that waits and gets no message asks the nodes once in this time, and later the more
     /// are in front of it: one millisecond for each.
     pub fn place_lease(mut self, time: Duration) -> Builder {
-        self.place_lease = time;
+        self.settings.place_lease = time;
         self
+    }
+
+    /// The settings that are values, for the command line.
+    #[doc(hidden)]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Builds the client. This connects to no node, and does not fail because one is down.
@@ -531,7 +492,7 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("nodes", &self.nodes.len())
-            .field("prefix", &self.prefix)
+            .field("prefix", &self.settings.prefix)
             .finish_non_exhaustive()
     }
 }

@@ -12,6 +12,11 @@ fn refusal(builder: Builder) -> String {
 #[test]
 fn unusable_settings_are_refused_by_name() {
     let one = || Builder::new().node("redis://h");
+    let Settings {
+        retry_min,
+        retry_max,
+        ..
+    } = Settings::default();
     let table = [
         (Builder::new(), "no node"),
         (one().node("nonsense"), "node 1: not a node URL"),
@@ -37,9 +42,9 @@ fn unusable_settings_are_refused_by_name() {
         (one().drift_factor(-0.1), "drift_factor"),
         (one().drift_factor(1.0), "drift_factor"),
         (one().drift_factor(f64::NAN), "drift_factor"),
-        (one().retry_delay(Duration::ZERO, RETRY_MAX), "retry_delay"),
-        (one().retry_delay(RETRY_MAX, RETRY_MIN), "retry_delay"),
-        (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
+        (one().retry_delay(Duration::ZERO, retry_max), "retry_delay"),
+        (one().retry_delay(retry_max, retry_min), "retry_delay"),
+        (one().retry_delay(retry_min, Duration::MAX), "retry_delay"),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
         (
@@ -67,7 +72,7 @@ fn the_default_time_to_live_is_no_longer_than_the_longest() {
         let builder = Builder::new()
             .node("redis://203.0.113.1")
             .max_ttl(Duration::from_secs(longest));
-        assert_eq!(builder.default_ttl(), Duration::from_secs(ttl));
+        assert_eq!(builder.settings.default_ttl(), Duration::from_secs(ttl));
         assert!(builder.build().is_ok());
     }
 }

@@ -66,8 +66,7 @@ const VARIABLES: &[(&str, Setter)] = &[
         Other(
             "must be 1 to 64 visible ASCII characters",
             |builder, value| {
-                let builder = builder.label(value);
-                builder.checked_label().is_ok().then_some(builder)
+                Some(builder.label(value)).filter(|builder| builder.settings.label.is_some())
             },
         ),
     ),
@@ -194,7 +193,6 @@ impl Builder {
     ) -> Result<Builder> {
         let mut builder = Builder::new();
         let mut nodes = None;
-        let mut has_ttl = false;
         let mut lacks_underscore = false;
         for (name, value) in variables {
             let Some(name) = name
@@ -219,7 +217,6 @@ impl Builder {
                     builder = builder
                         .with(setter, value)
                         .map_err(|error| refused(&error.to_string()))?;
-                    has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
             }
@@ -230,7 +227,7 @@ impl Builder {
                 "{prefix}CERT and {prefix}KEY are set together or not at all"
             )));
         }
-        if has_ttl {
+        if builder.settings.ttl.is_some() {
             builder.check_ttl(prefix)?;
         }
         let refused = |error: Error| config_error(format!("{prefix}NODES: {error}"));
@@ -286,11 +283,19 @@ impl Builder {
     /// The time to live of a variable, against the other settings: what fails at the first lock
     /// would not name it.
     fn check_ttl(&self, prefix: &str) -> Result<()> {
-        let why = match Ttl::new(self.default_ttl(), self.drift_factor, self.max_ttl) {
+        let settings = &self.settings;
+        let why = match Ttl::new(
+            settings.default_ttl(),
+            settings.drift_factor,
+            settings.max_ttl,
+        ) {
             Ok(_) => return Ok(()),
             Err(TtlError::TooShort) => "must be at least 1 ms".to_owned(),
             Err(TtlError::TooLong) => {
-                format!("is longer than {prefix}MAX_TTL ({})", Human(self.max_ttl))
+                format!(
+                    "is longer than {prefix}MAX_TTL ({})",
+                    Human(settings.max_ttl)
+                )
             }
             Err(TtlError::EatenByDrift) => {
                 "is no longer than the allowance for clock drift".to_owned()
@@ -303,6 +308,7 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::settings::Settings;
 
     #[cfg(feature = "tls")]
     #[test]
@@ -336,7 +342,11 @@ mod tests {
         let refusal =
             |name: &str, value: &str| Builder::new().set(name, value).unwrap_err().to_string();
         assert_eq!(
-            Builder::new().set("ttl", "7s").unwrap().default_ttl(),
+            Builder::new()
+                .set("ttl", "7s")
+                .unwrap()
+                .settings
+                .default_ttl(),
             Duration::from_secs(7)
         );
         assert_eq!(
@@ -379,33 +389,34 @@ mod tests {
             ("NODES", "ignored"),
         ];
         let builder = Builder::from_variables("Q_", variables).unwrap();
+        let settings = builder.settings;
         let urls: Vec<&str> = builder.nodes.iter().map(String::as_str).collect();
         assert_eq!(urls, ["redis://a", "redis://b", "unix:///c"]);
         assert_eq!(
             (
-                builder.drift_factor,
-                builder.durable,
-                builder.release_notifications
+                settings.drift_factor,
+                settings.durable,
+                settings.release_notifications
             ),
             (0.02, true, false)
         );
         assert_eq!(
-            (builder.prefix.as_str(), builder.restart_policy),
+            (settings.prefix.as_str(), settings.restart_policy),
             ("jobs/", RestartPolicy::Strict)
         );
         assert_eq!(
-            builder.checked_label().unwrap().as_str(),
+            settings.label.as_ref().unwrap().as_str(),
             Some("billing@host7")
         );
         let millis = [
-            (builder.fence_retention, 25 * 3_600_000),
-            (builder.max_ttl, 120_000),
-            (builder.node_timeout, 30),
-            (builder.retry_min, 1),
-            (builder.retry_max, 50),
-            (builder.spin, 0),
-            (builder.default_ttl(), 7000),
-            (builder.unavailable_after, 4000),
+            (settings.fence_retention, 25 * 3_600_000),
+            (settings.max_ttl, 120_000),
+            (settings.node_timeout, 30),
+            (settings.retry_min, 1),
+            (settings.retry_max, 50),
+            (settings.spin, 0),
+            (settings.default_ttl(), 7000),
+            (settings.unavailable_after, 4000),
         ];
         for (time, millis) in millis {
             assert_eq!(time, Duration::from_millis(millis));
@@ -416,7 +427,10 @@ mod tests {
     fn an_empty_variable_is_none() {
         let builder =
             Builder::from_variables("Q_", [("Q_NODES", "redis://a"), ("Q_TTL", "")]).unwrap();
-        assert_eq!(builder.default_ttl(), Builder::new().default_ttl());
+        assert_eq!(
+            builder.settings.default_ttl(),
+            Settings::default().default_ttl()
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl DetachedLease {
         is_reentrant: bool,
     ) -> Result<Lock> {
         let key = &self.key;
-        let prefix = &client.settings.names.prefix;
+        let prefix = &client.names.prefix;
         let marker = kinds::keys(self.kind).marker;
         let name = |key: &str| {
             key.strip_prefix(marker)?

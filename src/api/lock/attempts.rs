@@ -10,6 +10,7 @@ use super::account::CallAccount;
 use super::call::LockCall;
 use super::slots::Search;
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitBounds};
+use crate::algorithm::backoff::Backoff;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::Validity;
@@ -101,7 +102,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             ttl,
             node_timeout: settings.node_timeout,
             wait_limit: call.limit,
-            backoff: settings.backoff,
+            backoff: Backoff::new(settings.retry_min, settings.retry_max),
             permanent_fault_limit: settings.unavailable_after,
             queues,
             first_in_turn: woken

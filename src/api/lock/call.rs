@@ -72,9 +72,9 @@ impl<'m> LockCall<'m> {
 
     /// The label of this client. Entries of read-write locks have none.
     pub(super) fn label(&self) -> HolderLabel {
-        match self.lock.kind.is_read_write() {
-            true => HolderLabel::NONE,
-            false => self.client().settings.label.clone(),
+        match &self.client().settings.label {
+            Some(label) if !self.lock.kind.is_read_write() => label.clone(),
+            _ => HolderLabel::NONE,
         }
     }
 

@@ -32,7 +32,7 @@ impl Holder {
         match result.holding() {
             InspectionVerdict::Held(holding) => {
                 let now = client.engine.now();
-                let names = &client.settings.names;
+                let names = &client.names;
                 let nodes = holding
                     .nodes
                     .iter()

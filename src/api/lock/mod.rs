@@ -61,7 +61,7 @@ impl Lock {
     pub(super) fn plain(client: &Client, name: &str) -> Lock {
         Lock::of(
             client,
-            LockKey::behind(&client.settings.names.prefix, name),
+            LockKey::behind(&client.names.prefix, name),
             Kind::Plain,
         )
     }
@@ -73,7 +73,7 @@ impl Lock {
         kind: Kind,
         reads: &Arc<SharedLocks>,
     ) -> Lock {
-        let key = kinds::keys(kind).key(&client.settings.names.prefix, name);
+        let key = kinds::keys(kind).key(&client.names.prefix, name);
         Lock {
             reads: Some(Arc::clone(reads)),
             ..Lock::of(client, LockKey::One(key.into()), kind)
@@ -84,7 +84,7 @@ impl Lock {
     pub(super) fn set(client: &Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Lock {
         Lock::of(
             client,
-            LockKey::of(&client.settings.names.prefix, names),
+            LockKey::of(&client.names.prefix, names),
             Kind::Plain,
         )
     }
@@ -112,7 +112,7 @@ impl Lock {
             refusal: refusal(client, &key, kind).map(Arc::from),
             is_fair: false,
             is_reentrant: false,
-            ttl: client.settings.ttl,
+            ttl: client.settings.default_ttl(),
             watchdog: None,
             min_hold: Duration::ZERO,
         }
@@ -210,7 +210,7 @@ impl Lock {
     /// A call for the lock begins.
     fn begin_call(&self) -> Result<WaitSpan> {
         self.client.check_process()?;
-        let names = &self.client.settings.names;
+        let names = &self.client.names;
         Ok(WaitSpan::begin(names, self.key(), self.kind))
     }
 
@@ -236,7 +236,7 @@ impl Lock {
         let span = if record.kind == Kind::Read {
             HoldSpan::NONE
         } else {
-            HoldSpan::begin(&client.settings.names, local.key(), record.kind, link)
+            HoldSpan::begin(&client.names, local.key(), record.kind, link)
         };
         HeldLock::new(client.clone(), local.clone(), record, lease, ttl, span).watched(watched)
     }

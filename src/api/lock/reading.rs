@@ -67,7 +67,7 @@ impl Lock {
     }
 
     fn read_span(&self, link: SpanLink) -> HoldSpan {
-        HoldSpan::begin(&self.client.settings.names, self.key(), Kind::Read, link)
+        HoldSpan::begin(&self.client.names, self.key(), Kind::Read, link)
     }
 
     /// Makes what a writer holds a lock to read, with the settings of this lock.

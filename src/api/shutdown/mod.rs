@@ -78,7 +78,7 @@ pub(crate) fn shut_down(
     Ok(ShutdownOutcome::Incomplete {
         held,
         calls,
-        unreleased: client.settings.names.faults(&unsettled),
+        unreleased: client.names.faults(&unsettled),
     })
 }
 

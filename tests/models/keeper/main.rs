@@ -38,6 +38,8 @@ mod api {
     #[path = "../../../../src/api/held_lock/mod.rs"]
     pub(crate) mod held_lock;
     pub(crate) mod lease;
+    #[path = "../../../../src/api/settings.rs"]
+    pub(crate) mod settings;
     pub(crate) mod shutdown;
     #[path = "../../../../src/api/watchdog.rs"]
     pub(crate) mod watchdog;
@@ -74,8 +76,9 @@ use algorithm::backoff::Backoff;
 use algorithm::lease::{MAX_TTL, OwnerToken, Ttl};
 use algorithm::node::NodeSet;
 use algorithm::time::Timestamp;
-use api::client::{Client, Settings};
+use api::client::Client;
 use api::held_lock::HeldLock;
+use api::settings::Settings;
 use api::watchdog::Watchdog;
 use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
 use engine::local_queue::{HoldId, LocalLock};
@@ -146,21 +149,22 @@ impl Scene {
     fn new(pace_of_nodes: Pace, pace_of_owners: Pace, keys_stay: bool) -> Scene {
         time::begin();
         let network = Network::new();
+        let names = [0; NODES].map(|node| node.to_string());
         let settings = Settings {
-            names: Arc::new(Names::new(&[0; NODES].map(|node| node.to_string()), "")),
-            durable: Vec::new(),
             node_timeout: NODE_TIMEOUT,
-            drift_factor: 0.01,
-            backoff: Backoff::new(Duration::from_millis(1), Duration::from_millis(2)),
+            retry_min: Duration::from_millis(1),
+            retry_max: Duration::from_millis(2),
             unavailable_after: TTL,
             max_ttl: MAX_TTL,
-            ttl: TTL,
-            label: crate::algorithm::label::HolderLabel::NONE,
+            ttl: Some(TTL),
             place_lease: TTL,
+            ..Settings::default()
         };
         let client = Client::new(
             Engine::new(&network),
             settings,
+            Arc::new(Names::new(&names, "")),
+            Vec::new(),
             Reporter::new(Vec::new(), None, &Arc::default()),
             ForkEpoch::current().unwrap(),
         );

@@ -103,10 +103,10 @@ impl<'a> Attempts<'a, '_> {
 
     /// What stays the same for all calls of the client.
     pub(in crate::api::lock) fn setup(&self) -> Setup {
-        let settings = &self.call.client().settings;
+        let client = self.call.client();
         Setup {
-            nodes: settings.names.nodes.len(),
-            place_lease: settings.place_lease,
+            nodes: client.names.nodes.len(),
+            place_lease: client.settings.place_lease,
         }
     }
 
