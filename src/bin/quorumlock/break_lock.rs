@@ -16,9 +16,6 @@ use quorumlock::protocol::key_space;
 use quorumlock::protocol::kinds::{permit, plain};
 use std::time::Duration;
 
-/// How long the key of a fenced lock is kept, unless it is set.
-const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// the name of a lock
@@ -168,7 +165,8 @@ fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
 /// Deletes what each node was seen to have; a fence stays.
 fn break_key(deployment: &Deployment, survey: &Survey, key: &str) -> Broken {
     let retention = deployment
-        .duration("FENCE_RETENTION", FENCE_RETENTION)
+        .settings()
+        .fence_retention
         .as_millis()
         .to_string();
     let seen = deletable(survey, key);

@@ -5,7 +5,7 @@ use crate::json::{Object, list, object};
 use crate::locks::sighting::Sighting;
 use crate::locks::survey::Survey;
 use crate::report::{self, Progress, write_line};
-use crate::settings::{CommonOptions, MAX_TTL};
+use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 
 pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
-    let max_ttl = deployment.duration("MAX_TTL", MAX_TTL);
+    let max_ttl = deployment.settings().max_ttl;
     let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
     let mut findings = findings(&survey, max_ttl);
     findings.retain(|finding| !options.ignore.iter().any(|kind| kind == finding.kind));
@@ -136,7 +136,7 @@ mod tests {
                 expires_in,
                 1000,
             );
-            faults(&sighting, MAX_TTL)
+            faults(&sighting, Duration::from_secs(60))
                 .into_iter()
                 .map(|(kind, _)| kind)
                 .collect::<Vec<_>>()

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint}
 use quorumlock::algorithm::time::parse_duration;
 use quorumlock::protocol::endpoint::{self, Endpoint};
 use quorumlock::protocol::host;
-use quorumlock::{Builder, Credentials, Error, Redlock, RestartPolicy};
+use quorumlock::{Builder, Credentials, Error, Redlock, Settings};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,11 +17,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-
-/// `node_timeout` unless it is set.
-pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(100);
-/// `max_ttl` unless it is set.
-pub(crate) const MAX_TTL: Duration = Duration::from_secs(60);
 
 /// What the variables of the environment and the file begin with.
 const PREFIX: &str = "QUORUMLOCK_";
@@ -246,13 +241,11 @@ impl Options {
             builder = builder.credentials(move |_| password_of(&command));
         }
         let client = builder.clone().build().map_err(failed)?;
+        let endpoints = builder.endpoints().map_err(failed)?;
         Ok(Deployment {
             builder,
             client,
-            endpoints: urls(&variables)
-                .filter_map(|url| Endpoint::parse(url).ok())
-                .collect(),
-            variables,
+            endpoints,
         })
     }
 }
@@ -287,38 +280,20 @@ pub(crate) struct Deployment {
     /// Of that builder.
     pub(crate) client: Redlock,
     pub(crate) endpoints: Vec<Endpoint>,
-    variables: BTreeMap<String, OsString>,
 }
 
 impl Deployment {
-    pub(crate) fn prefix(&self) -> &str {
-        self.text("PREFIX").unwrap_or_default()
+    pub(crate) fn settings(&self) -> &Settings {
+        self.builder.settings()
     }
 
-    /// A duration among the settings, or the default of the library.
-    pub(crate) fn duration(&self, variable: &str, otherwise: Duration) -> Duration {
-        self.text(variable)
-            .and_then(parse_duration)
-            .unwrap_or(otherwise)
+    pub(crate) fn prefix(&self) -> &str {
+        &self.settings().prefix
     }
 
     /// This time to live of a trial's lock, or the longest that is allowed if that is shorter.
     pub(crate) fn trial_ttl(&self, ttl: Duration) -> Duration {
-        ttl.min(self.duration("MAX_TTL", MAX_TTL))
-    }
-
-    /// The restart policy, which must be a valid one.
-    pub(crate) fn restart_policy(&self) -> RestartPolicy {
-        match self.text("RESTART_POLICY") {
-            Some("off") => RestartPolicy::Off,
-            Some("strict") => RestartPolicy::Strict,
-            _ => RestartPolicy::Observed,
-        }
-    }
-
-    /// A setting as it is written; none if it is empty.
-    pub(crate) fn text(&self, variable: &str) -> Option<&str> {
-        text(&self.variables, &format!("{PREFIX}{variable}"))
+        ttl.min(self.settings().max_ttl)
     }
 }
 
@@ -427,13 +402,10 @@ fn unquoted(value: &str) -> &str {
 
 /// Whether a URL among the nodes has a password. What cannot be read as a URL may have one.
 fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
-    let Some(nodes) = variables.get(&format!("{PREFIX}NODES")) else {
-        return false;
-    };
     let is_secret = |url: &str| {
         Endpoint::parse(url).map_or(true, |node| node.handshake().credentials.is_some())
     };
-    endpoint::urls(&nodes.to_string_lossy()).any(is_secret)
+    urls(variables).any(is_secret)
 }
 
 #[cfg(test)]

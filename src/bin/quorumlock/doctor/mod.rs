@@ -21,7 +21,7 @@ use crate::deployment::{Deployment, at_once};
 use crate::exit::{self, Exit, Failure};
 use crate::json::{list, object};
 use crate::report::{self, Progress, write_line};
-use crate::settings::{CommonOptions, NODE_TIMEOUT, duration};
+use crate::settings::{CommonOptions, duration};
 use clap::Args;
 use clock::Estimate;
 use findings::Level;
@@ -31,9 +31,6 @@ use quorumlock::event::Mismatch;
 use std::thread;
 use std::time::{Duration, Instant};
 use trial::Trial;
-
-/// Part of a time to live by which clocks may disagree, unless it is set.
-const DRIFT_FACTOR: f64 = 0.01;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -49,11 +46,11 @@ pub(crate) struct Options {
 
 pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
-    let prefix = deployment.prefix().to_owned();
+    let settings = deployment.settings();
     let begin = options
         .names
         .or_else(|| {
-            if prefix.is_empty() {
+            if settings.prefix.is_empty() {
                 own_names(&deployment)
             } else {
                 None
@@ -62,19 +59,13 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         .unwrap_or_default();
     let plan = Plan {
         name: random_name(&begin)?,
-        prefix,
+        settings,
         begin,
-        node_timeout: deployment.duration("NODE_TIMEOUT", NODE_TIMEOUT),
-        is_declared_durable: deployment.text("DURABLE") == Some("true"),
-        policy: deployment.restart_policy(),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
         let examine = |(index, endpoint)| node::examine(deployment.open(index), endpoint, &plan);
         let nodes = at_once(deployment.endpoints.iter().enumerate(), examine);
-        (
-            nodes,
-            trial::run(&deployment, &plan.name, plan.node_timeout),
-        )
+        (nodes, trial::run(&deployment, &plan.name))
     });
     let trial = trial?;
     nodes
@@ -102,8 +93,8 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         None => exit::OK,
     };
     let verdict = verdict(exit, voters, nodes.len());
-    let meaning = guarantee::meaning(plan.policy);
-    let guarantee = guarantee(&nodes, &trial, plan.policy);
+    let meaning = guarantee::meaning(settings.restart_policy);
+    let guarantee = guarantee(&nodes, &trial, settings.restart_policy);
     if options.common.json {
         let members = nodes
             .iter()
@@ -206,9 +197,6 @@ fn compare(nodes: &mut [Examination]) {
 fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Duration) {
     let begun = Instant::now();
     thread::sleep(time);
-    let drift_factor = deployment
-        .text("DRIFT_FACTOR")
-        .and_then(|text| text.parse().ok());
     let offsets = deployment.ask(clock::offset);
     let passed = begun.elapsed();
     for (node, later) in nodes.iter_mut().zip(offsets) {
@@ -217,7 +205,7 @@ fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Dura
         };
         node.observe_rate(
             Estimate::rate(earlier, later, passed),
-            drift_factor.unwrap_or(DRIFT_FACTOR),
+            deployment.settings().drift_factor,
         );
     }
 }

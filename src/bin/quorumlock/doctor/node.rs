@@ -13,7 +13,7 @@ use crate::times::Times;
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::{Address, Endpoint};
-use quorumlock::{Cause, Credentials, NodeState, NodeStatus, RestartPolicy};
+use quorumlock::{Cause, Credentials, NodeState, NodeStatus, Settings};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -23,16 +23,12 @@ const ROUND_TRIPS: usize = 100;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 
 /// What is examined, of every node.
-pub(super) struct Plan {
+pub(super) struct Plan<'d> {
+    pub(super) settings: &'d Settings,
     /// The random name of the trial's lock.
     pub(super) name: String,
-    /// What is in front of names.
-    pub(super) prefix: String,
     /// What names begin with.
     pub(super) begin: String,
-    pub(super) node_timeout: Duration,
-    pub(super) is_declared_durable: bool,
-    pub(super) policy: RestartPolicy,
 }
 
 /// What was found of one node.
@@ -66,7 +62,7 @@ fn timeouts(status: &NodeStatus) -> u64 {
 pub(super) fn examine(
     opened: Result<Connection, Trouble>,
     endpoint: &Endpoint,
-    plan: &Plan,
+    plan: &Plan<'_>,
 ) -> Examination {
     let mut node = Examination {
         address: endpoint.to_string(),
@@ -129,12 +125,12 @@ impl Examination {
         &mut self,
         connection: &mut Connection,
         endpoint: &Endpoint,
-        plan: &Plan,
+        plan: &Plan<'_>,
     ) -> Result<(), Trouble> {
         let server = Server::read(connection)?;
         self.findings.extend(server.findings(Declared {
-            is_durable: endpoint.durable().unwrap_or(plan.is_declared_durable),
-            policy: plan.policy,
+            is_durable: endpoint.durable().unwrap_or(plan.settings.durable),
+            policy: plan.settings.restart_policy,
             user: user(endpoint),
         }));
         self.risks = server.risks();
@@ -153,7 +149,7 @@ impl Examination {
             self.findings
                 .push(Level::Warning.finding("clock", what, remedy));
         }
-        let key = format!("{}{}", plan.prefix, plan.name);
+        let key = format!("{}{}", plan.settings.prefix, plan.name);
         let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
         self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
     }
@@ -162,11 +158,11 @@ impl Examination {
         &mut self,
         connection: &mut Connection,
         endpoint: &Endpoint,
-        plan: &Plan,
+        plan: &Plan<'_>,
     ) -> Result<(), Trouble> {
         // A name of its own, so that the trial of the whole deployment meets no key of this one.
         let name = format!("{}-rights", plan.name);
-        let missing = rights::missing(connection, &plan.prefix, &plan.begin, &name)?;
+        let missing = rights::missing(connection, &plan.settings.prefix, &plan.begin, &name)?;
         if missing.are_keys_unknown {
             let what = format!(
                 "the user has no right to keys such as {:?}: its rights are not tried",
@@ -233,7 +229,7 @@ impl Examination {
             .push(Level::Warning.finding(mismatch.kind(), mismatch.to_string(), &remedy));
     }
 
-    pub(super) fn show(&self, status: &NodeStatus, plan: &Plan) {
+    pub(super) fn show(&self, status: &NodeStatus, plan: &Plan<'_>) {
         let word = match () {
             () if !self.can_vote() => "does not vote",
             () if self.has_warnings() => "votes, with warnings",
@@ -250,7 +246,7 @@ impl Examination {
         {
             write_line!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}");
         }
-        if let Some(reason) = protection::reason(status, plan.policy) {
+        if let Some(reason) = protection::reason(status, plan.settings.restart_policy) {
             write_line!("  {reason}");
         }
         if let Some(offset) = self.clock {
@@ -263,8 +259,8 @@ impl Examination {
             write_line!(
                 "  answers in {}; node_timeout of {} would cut {} of {}",
                 self.times,
-                Human(plan.node_timeout),
-                self.times.longer_than(plan.node_timeout),
+                Human(plan.settings.node_timeout),
+                self.times.longer_than(plan.settings.node_timeout),
                 self.times.count()
             );
         }
@@ -281,7 +277,7 @@ impl Examination {
         self.findings.iter().for_each(Finding::show);
     }
 
-    pub(super) fn json(&self, status: &NodeStatus, plan: &Plan) -> Object {
+    pub(super) fn json(&self, status: &NodeStatus, plan: &Plan<'_>) -> Object {
         let latency = status.latency();
         let facts = self.facts.iter();
         let facts = facts.flat_map(|(name, value)| object! { @ name = value });
@@ -294,7 +290,7 @@ impl Examination {
             "clock_error_ms": maybe(self.clock.map(|offset| offset.error * 1e3)),
             "clock_rate": maybe(self.rate.map(|rate| rate.value)),
             _: self.times.json(),
-            "cut_by_node_timeout": self.times.longer_than(plan.node_timeout),
+            "cut_by_node_timeout": self.times.longer_than(plan.settings.node_timeout),
             "lock_replies": latency.count,
             "lock_p50_us": latency.p50.as_micros(),
             "lock_p99_us": latency.p99.as_micros(),

@@ -35,11 +35,7 @@ pub(super) struct Trial {
 
 /// Connects, for which a node has that long, and tries a lock. A setting that cannot be used is a
 /// failure; everything else is a finding.
-pub(super) fn run(
-    deployment: &Deployment,
-    name: &str,
-    node_timeout: Duration,
-) -> Result<Trial, Failure> {
+pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
     let (reported, mismatches) = mpsc::channel();
     let observer = move |event: &Event| {
         if let Event::NodeMismatched { node, mismatch, .. } = event {
@@ -52,7 +48,7 @@ pub(super) fn run(
     let redlock = builder.observer(observer).build()?;
     let mut trial = Trial::default();
     // Nodes report then what they may evict. That too few answer shows in the trial.
-    drop(redlock.connect(node_timeout));
+    drop(redlock.connect(deployment.settings().node_timeout));
     let ttl = deployment.trial_ttl(TTL);
     let mutex = redlock.mutex(name).ttl(ttl);
     if let Err(error) = trial.plain(&mutex, ttl) {

@@ -9,7 +9,6 @@ use crate::exit::Failure;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
-use crate::settings::NODE_TIMEOUT;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
 use quorumlock::{
@@ -188,7 +187,8 @@ impl Job<'_> {
             .cancelled_by(cancel);
         let naming_time = self
             .deployment
-            .duration("NODE_TIMEOUT", NODE_TIMEOUT)
+            .settings()
+            .node_timeout
             .saturating_mul(NAMING_TIMEOUTS);
         // A key that never expires is an error, also for a program that does not wait for long.
         let naming = Wait::timeout(naming_time).cancelled_by(cancel);

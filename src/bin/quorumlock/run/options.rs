@@ -2,7 +2,7 @@
 
 use crate::deployment::Deployment;
 use crate::exit::{self, Failure};
-use crate::settings::{self, MAX_TTL, duration};
+use crate::settings::{self, duration};
 use clap::{Args, ValueHint};
 use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
@@ -146,7 +146,8 @@ impl LockOptions {
     /// # Errors
     /// No lock lasts for `--min-hold`.
     pub(super) fn times(&self, deployment: &Deployment) -> Result<(Duration, Duration), Failure> {
-        let max_ttl = deployment.duration("MAX_TTL", MAX_TTL);
+        let settings = deployment.settings();
+        let max_ttl = settings.max_ttl;
         if self.min_hold > max_ttl {
             let message = format!(
                 "--min-hold is longer than --max-ttl ({})",
@@ -154,10 +155,7 @@ impl LockOptions {
             );
             return Err(Failure::new(exit::CONFIG, message));
         }
-        let ttl = self
-            .ttl
-            .unwrap_or_else(|| deployment.duration("TTL", TTL))
-            .max(self.min_hold);
+        let ttl = self.ttl.or(settings.ttl).unwrap_or(TTL).max(self.min_hold);
         Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
     }
 }
