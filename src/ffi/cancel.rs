@@ -6,23 +6,20 @@ use super::handle::Borrowed;
 use crate::CancelHandle;
 use std::ffi::c_int;
 
-/// `quorumlock_cancel_handle`.
-pub(super) struct CancelObject(pub(super) CancelHandle);
-
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_cancel_handle_new() -> *const CancelObject {
-    new_or_null(|| Some(CancelObject(CancelHandle::new())))
+extern "C" fn quorumlock_cancel_handle_new() -> *const CancelHandle {
+    new_or_null(|| Some(CancelHandle::new()))
 }
 
-frees! { quorumlock_cancel_handle_free(CancelObject); }
+frees! { quorumlock_cancel_handle_free(CancelHandle); }
 
-parts! { Borrowed<CancelObject>:
-    quorumlock_cancel_handle_is_cancelled() -> c_int = |cancel| cancel.0.is_cancelled().into();
+parts! { Borrowed<CancelHandle>:
+    quorumlock_cancel_handle_is_cancelled() -> c_int = |cancel| cancel.is_cancelled().into();
 }
 
 calls! {
-    fn quorumlock_cancel_handle_cancel(&cancel: CancelObject) {
-        cancel.0.cancel();
+    fn quorumlock_cancel_handle_cancel(&cancel: CancelHandle) {
+        cancel.cancel();
         Ok(Code::Ok)
     }
 }

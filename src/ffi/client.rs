@@ -11,29 +11,21 @@ use super::no_unload::no_unload;
 use crate::{Redlock, ShutdownOutcome};
 use std::time::Duration;
 
-/// `quorumlock_client`.
-pub(super) struct ClientHandle {
-    pub(super) redlock: Redlock,
-}
-
-frees! { quorumlock_client_free(ClientHandle); }
+frees! { quorumlock_client_free(Redlock); }
 
 calls! {
-    fn quorumlock_client_new(&config: ConfigHandle; new client: ClientHandle; error) {
+    fn quorumlock_client_new(&config: ConfigHandle; new client: Redlock; error) {
         no_unload();
-        let redlock = config.builder()?.build()?;
-        ClientHandle { redlock }
+        config.builder()?.build()?
     }
 
-    fn quorumlock_client_flush_releases(&client: ClientHandle, timeout_ms: u64; error) {
-        let redlock = &client.redlock;
-        redlock.flush_releases(Duration::from_millis(timeout_ms))?;
+    fn quorumlock_client_flush_releases(&client: Redlock, timeout_ms: u64; error) {
+        client.flush_releases(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
     }
 
-    fn quorumlock_client_shutdown(&client: ClientHandle, timeout_ms: u64; error) {
-        let redlock = &client.redlock;
-        let outcome = redlock.shutdown(Duration::from_millis(timeout_ms))?;
+    fn quorumlock_client_shutdown(&client: Redlock, timeout_ms: u64; error) {
+        let outcome = client.shutdown(Duration::from_millis(timeout_ms))?;
         let message = outcome.to_string();
         match outcome {
             ShutdownOutcome::Complete => Ok(Code::Ok),
@@ -45,11 +37,11 @@ calls! {
     }
 
     fn quorumlock_client_attach(
-        &client: ClientHandle,
+        &client: Redlock,
         &lease: LeaseHandle;
         new guard: GuardHandle;
         error
     ) {
-        GuardHandle::new(client.redlock.attach(lease.take()?)?)?
+        GuardHandle::new(client.attach(lease.take()?)?)?
     }
 }

@@ -15,20 +15,16 @@ use std::ffi::c_void;
 type ObserverFn = extern "C" fn(*mut c_void, *const EventObject<'_>);
 
 /// `quorumlock_config`.
-pub(super) struct ConfigHandle(ForkSafeMutex<Builder>);
+pub(super) type ConfigHandle = ForkSafeMutex<Builder>;
 
 impl ConfigHandle {
-    fn new(builder: Builder) -> Result<ConfigHandle> {
-        Ok(ConfigHandle(ForkSafeMutex::new(builder)?))
-    }
-
     pub(super) fn builder(&self) -> Result<Builder> {
-        Ok(self.0.lock()?.clone())
+        Ok(self.lock()?.clone())
     }
 
     /// Changes the settings; a failure leaves them as they are.
     pub(super) fn change(&self, change: impl FnOnce(Builder) -> Result<Builder>) -> Result<Code> {
-        let mut builder = self.0.lock()?;
+        let mut builder = self.lock()?;
         let changed = change(builder.clone())?;
         let old = std::mem::replace(&mut *builder, changed);
         drop(builder);

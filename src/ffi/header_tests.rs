@@ -1,6 +1,5 @@
 //! The header and the code agree: numbers, versions, and that the header omits nothing.
 
-use super::client::ClientHandle;
 use super::code::Code;
 use super::fault::FaultObject;
 use super::handle::new_handle;
@@ -161,7 +160,7 @@ fn lock_kinds() -> Vec<(String, i32)> {
     let node = crate::embedded::EmbeddedNode::start().unwrap();
     let redlock = Redlock::builder().node(node.url()).build().unwrap();
     let redlock = || redlock.clone();
-    let client = new_handle(ClientHandle { redlock: redlock() }).cast();
+    let client = new_handle(redlock()).cast();
     let made = |kind| {
         let mut mutex = null();
         let code = quorumlock_client_mutex(client, c"a".as_ptr(), 1, kind, &raw mut mutex);

@@ -11,9 +11,6 @@ use crate::kind::Any;
 use crate::{Lease, SecretText};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// `quorumlock_secret`: a lease as text.
-struct SecretHandle(SecretText);
-
 /// `quorumlock_lease`. Its fields can still be read when it is used up.
 pub(super) struct LeaseHandle {
     key: String,
@@ -54,7 +51,7 @@ impl LeaseHandle {
 
 frees! {
     quorumlock_lease_free(LeaseHandle);
-    quorumlock_secret_free(SecretHandle);
+    quorumlock_secret_free(SecretText);
 }
 
 parts! { Borrowed<LeaseHandle>:
@@ -65,13 +62,13 @@ parts! { Borrowed<LeaseHandle>:
     quorumlock_lease_remaining_ms() -> u64 = |lease| millis(lease.remaining());
 }
 
-parts! { Borrowed<SecretHandle>:
-    quorumlock_secret_text() -> Str = |secret| Str::of(secret.0.expose());
+parts! { Borrowed<SecretText>:
+    quorumlock_secret_text() -> Str = |secret| Str::of(secret.expose());
 }
 
 calls! {
-    fn quorumlock_lease_into_text(&lease: LeaseHandle; new secret: SecretHandle; error) {
-        SecretHandle(lease.take()?.into_text())
+    fn quorumlock_lease_into_text(&lease: LeaseHandle; new secret: SecretText; error) {
+        lease.take()?.into_text()
     }
 
     fn quorumlock_lease_from_text(*text[text_length]; new lease: LeaseHandle; error) {

@@ -1,8 +1,6 @@
 //! The lock of one resource, of several or of several slots, and the ways to take it.
 
 use super::boundary::{calls, frees, parts};
-use super::cancel::CancelObject;
-use super::client::ClientHandle;
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
@@ -14,7 +12,7 @@ use super::text::{Str, Texts};
 use super::times::millis;
 use super::version::now_millis;
 use crate::kind::Any;
-use crate::{Holder, Mutex, Wait, Watchdog};
+use crate::{CancelHandle, Holder, Mutex, Redlock, Wait, Watchdog};
 use std::ffi::c_int;
 use std::time::Duration;
 
@@ -93,9 +91,9 @@ impl MutexHandle {
 }
 
 /// Ended by the handle, if there is one.
-fn ended_by(cancel: &Borrowed<CancelObject>, wait: Wait) -> Wait {
+fn ended_by(cancel: &Borrowed<CancelHandle>, wait: Wait) -> Wait {
     match cancel.optional() {
-        Some(cancel) => wait.cancelled_by(&cancel.0),
+        Some(cancel) => wait.cancelled_by(&cancel),
         None => wait,
     }
 }
@@ -135,42 +133,41 @@ parts! { Borrowed<HolderObject>:
 
 calls! {
     fn quorumlock_client_mutex(
-        &client: ClientHandle,
+        &client: Redlock,
         *name[name_length],
         kind: c_int;
         new mutex: MutexHandle
     ) {
-        let redlock = &client.redlock;
         // `quorumlock_lock_kind`.
         let lock = match kind {
-            0 => redlock.mutex(name).erase(),
-            1 => redlock.mutex(name).fenced().erase(),
-            2 => redlock.read_mutex(name).erase(),
-            3 => redlock.write_mutex(name).erase(),
-            4 => redlock.write_mutex(name).fenced().erase(),
+            0 => client.mutex(name).erase(),
+            1 => client.mutex(name).fenced().erase(),
+            2 => client.read_mutex(name).erase(),
+            3 => client.write_mutex(name).erase(),
+            4 => client.write_mutex(name).fenced().erase(),
             _ => return Err(Failure::plain(Code::InvalidArgument)),
         };
         MutexHandle::new(lock, name, matches!(kind, 0 | 1))?
     }
 
     fn quorumlock_client_mutex_set(
-        &client: ClientHandle,
+        &client: Redlock,
         names: Texts,
         count: usize;
         new mutex: MutexHandle
     ) {
-        let set = client.redlock.mutex_set(names.texts(count, "names")?);
+        let set = client.mutex_set(names.texts(count, "names")?);
         let name = set.name().to_owned();
         MutexHandle::new(set.erase(), &name, false)?
     }
 
     fn quorumlock_client_semaphore(
-        &client: ClientHandle,
+        &client: Redlock,
         *name[name_length],
         permits: usize;
         new mutex: MutexHandle
     ) {
-        MutexHandle::new(client.redlock.semaphore(name, permits).erase(), name, false)?
+        MutexHandle::new(client.semaphore(name, permits).erase(), name, false)?
     }
 
     fn quorumlock_mutex_set_ttl_ms(&mutex: MutexHandle, ttl_ms: u64) {
@@ -217,7 +214,7 @@ calls! {
     fn quorumlock_mutex_lock(
         &mutex: MutexHandle,
         timeout_ms: i64,
-        cancel: Borrowed<CancelObject>,
+        cancel: Borrowed<CancelHandle>,
         guard: Output<*const GuardHandle>;
         error
     ) {
@@ -235,7 +232,7 @@ calls! {
     fn quorumlock_mutex_lock_deadline(
         &mutex: MutexHandle,
         deadline_ms: u64,
-        cancel: Borrowed<CancelObject>,
+        cancel: Borrowed<CancelHandle>,
         guard: Output<*const GuardHandle>;
         error
     ) {

@@ -1,12 +1,11 @@
 //! The state of the nodes of a client: a copy, which C reads by index.
 
 use super::boundary::{calls, frees, parts};
-use super::client::ClientHandle;
 use super::fault::FaultObject;
 use super::handle::{Borrowed, View};
 use super::text::Str;
 use super::times::{micros, millis};
-use crate::{NodeState, NodeStatus};
+use crate::{NodeState, NodeStatus, Redlock};
 use std::ffi::c_int;
 use std::time::Duration;
 
@@ -70,18 +69,18 @@ impl NodeList {
 }
 
 calls! {
-    fn quorumlock_client_nodes(&client: ClientHandle; new nodes: NodeList; error) {
-        NodeList::new(client.redlock.nodes()?)
+    fn quorumlock_client_nodes(&client: Redlock; new nodes: NodeList; error) {
+        NodeList::new(client.nodes()?)
     }
 
     fn quorumlock_client_connect(
-        &client: ClientHandle,
+        &client: Redlock,
         timeout_ms: u64;
         new nodes: NodeList;
         error
     ) {
         let timeout = Duration::from_millis(timeout_ms);
-        NodeList::new(client.redlock.connect(timeout)?)
+        NodeList::new(client.connect(timeout)?)
     }
 }
 

@@ -8,9 +8,7 @@ use crate::Owner;
 use std::sync::Arc;
 
 /// `quorumlock_owner`.
-pub(super) struct OwnerHandle {
-    owner: ForkSafeMutex<Owner>,
-}
+pub(super) type OwnerHandle = ForkSafeMutex<Owner>;
 
 /// Which owner takes a lock.
 #[derive(Clone)]
@@ -39,10 +37,9 @@ impl LockOwner {
                 }
             }
             LockOwner::Object(handle) => {
-                handle.owner.check_process()?;
+                handle.check_process()?;
                 // A thread that uses it keeps it while it waits for the lock.
                 let owner = handle
-                    .owner
                     .try_lock()
                     .ok_or_else(|| Failure::plain(Code::Busy))?;
                 take(&owner)?
@@ -53,11 +50,7 @@ impl LockOwner {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_owner_new() -> *const OwnerHandle {
-    new_or_null(|| {
-        Some(OwnerHandle {
-            owner: ForkSafeMutex::new(Owner::new()).ok()?,
-        })
-    })
+    new_or_null(|| ForkSafeMutex::new(Owner::new()).ok())
 }
 
 frees! { quorumlock_owner_free(OwnerHandle); }

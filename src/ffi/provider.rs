@@ -13,16 +13,16 @@ use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
 /// `quorumlock_login`: what the function has set, if anything.
-struct LoginObject(ForkSafeMutex<Option<Credentials>>);
+type LoginObject = ForkSafeMutex<Option<Credentials>>;
 
 /// `quorumlock_provider`.
 type ProviderFn = extern "C" fn(*mut c_void, Str, *const LoginObject) -> c_int;
 
 /// What the function has set for a node.
 fn provided(function: ProviderFn, userdata: &Userdata, node: &str) -> Option<Credentials> {
-    let login = LoginObject(ForkSafeMutex::new(None).ok()?);
+    let login = ForkSafeMutex::new(None).ok()?;
     let number = function(userdata.pointer(), Str::of(node), &raw const login);
-    let credentials = login.0.lock().ok()?.take();
+    let credentials = login.lock().ok()?.take();
     credentials.filter(|_| number == 0)
 }
 
@@ -44,7 +44,7 @@ calls! {
         if refresh_after_ms > 0 {
             credentials = credentials.refresh_after(Duration::from_millis(refresh_after_ms));
         }
-        *login.0.lock()? = Some(credentials);
+        *login.lock()? = Some(credentials);
         Ok(Code::Ok)
     }
 
