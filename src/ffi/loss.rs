@@ -30,13 +30,13 @@ fn new_waker() -> Result<Waker> {
 
 /// What to poll.
 #[cfg(unix)]
-fn number(lost: &Waker) -> c_int {
+fn descriptor_of(lost: &Waker) -> c_int {
     use rustix::fd::{AsFd, AsRawFd};
     lost.source().as_fd().as_raw_fd()
 }
 
 #[cfg(not(unix))]
-fn number(_: &Waker) -> c_int {
+fn descriptor_of(_: &Waker) -> c_int {
     -1
 }
 
@@ -52,7 +52,7 @@ calls! {
             held.on_lost(move || signalled.wake())?;
             Ok(Arc::clone(guard.lost.get_or_init(|| lost)))
         })?;
-        descriptor.write(number(&lost));
+        descriptor.write(descriptor_of(&lost));
         Ok(Code::Ok)
     }
 
