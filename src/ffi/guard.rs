@@ -23,12 +23,11 @@ use super::lease::LeaseHandle;
 use super::text::Str;
 use super::times::millis;
 use crate::kind::Any;
-use crate::os::sync::{Condvar, MutexGuard};
-use crate::os::thread_number::ThreadNumber;
+use crate::os::occupancy::{Free, Occupancy};
 use crate::os::waker::Waker;
 use crate::{ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What holds the lock, of any kind.
@@ -41,8 +40,11 @@ pub(super) struct GuardHandle {
     fence: AtomicU64,
     /// The slot of a permit.
     slot: u64,
-    state: ForkSafeMutex<GuardState>,
-    left: Condvar,
+    /// None when it is gone, and while another one is made of it. Only the thread that uses it has
+    /// another handle on it.
+    held: ForkSafeMutex<Option<Arc<Held>>>,
+    /// The thread that extends the lock, watches it, or makes another one of it.
+    occupancy: Occupancy,
     /// What becomes readable when the lock is lost, if the program has requested it: a descriptor
     /// for event loops.
     ///
@@ -52,51 +54,36 @@ pub(super) struct GuardHandle {
     pub(super) lost: OnceLock<Arc<Waker>>,
 }
 
-struct GuardState {
-    /// The thread that extends the lock, watches it, or makes another one of it.
-    in_use_by: Option<ThreadNumber>,
-    /// None when it is gone, and while another one is made of it. Only the thread that uses it has
-    /// another handle on it.
-    held: Option<Arc<Held>>,
-}
-
-/// The time of a call that uses what holds the lock. That is put back however the call ends.
-struct GuardInUse<'g> {
-    guard: &'g GuardHandle,
-    held: Option<Held>,
-}
-
 impl GuardHandle {
     pub(super) fn new(held: Held) -> Result<GuardHandle> {
         Ok(GuardHandle {
             name: held.name().into(),
             fence: AtomicU64::new(held.fence().map_or(0, u64::from)),
             slot: held.slot_number() as u64,
-            state: ForkSafeMutex::new(GuardState {
-                in_use_by: None,
-                held: Some(Arc::new(held)),
-            })?,
-            left: Condvar::new(),
+            held: ForkSafeMutex::new(Some(Arc::new(held)))?,
+            occupancy: Occupancy::default(),
             lost: OnceLock::new(),
         })
     }
 
     /// Does something with what holds the lock, while no other thread does.
     pub(super) fn with<R>(&self, act: impl FnOnce(&Held) -> Result<R>) -> Result<R> {
-        let state = self.at_rest()?;
-        let held = state.held.clone().ok_or_else(not_held)?;
-        // Dropped in this order: the state has the only handle when another thread uses it.
-        let used = (held, self.in_use(state));
-        act(&used.0)
+        let _in_use = self.at_rest()?.enter();
+        // Dropped before that: the next thread that uses it may take it out.
+        let held = self.held.lock()?.clone().ok_or_else(not_held)?;
+        act(&held)
     }
 
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
-        let mut state = self.at_rest()?;
-        let held = state.take()?;
-        let mut in_use = self.in_use(state);
+        let _in_use = self.at_rest()?.enter();
+        let held = self.take_held()?;
+        let keep = |held| {
+            *self.held.lock()? = Some(Arc::new(held));
+            Ok(Code::Ok)
+        };
         if !held.is_writer() {
-            in_use.held = Some(held);
+            keep(held)?;
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
         }
         let reader = held.into_reader()?;
@@ -104,83 +91,47 @@ impl GuardHandle {
         if let Some(lost) = self.lost.get().cloned() {
             reader.on_lost(move || lost.wake())?;
         }
-        in_use.held = Some(reader);
-        Ok(Code::Ok)
+        keep(reader)
     }
 
     /// Takes out what holds the lock, for good.
     fn take(&self) -> Result<Held> {
-        self.at_rest()?.take()
+        let _free = self.at_rest()?;
+        self.take_held()
     }
 
-    /// Until this is dropped, this thread uses what holds the lock.
-    fn in_use(&self, mut state: MutexGuard<'_, GuardState>) -> GuardInUse<'_> {
-        state.in_use_by = Some(ThreadNumber::current());
-        GuardInUse {
-            guard: self,
-            held: None,
-        }
+    fn take_held(&self) -> Result<Held> {
+        let held = self.held.lock()?.take().and_then(Arc::into_inner);
+        held.ok_or_else(not_held)
     }
 
     fn remaining(&self) -> Result<Duration> {
-        self.state.check_process()?;
-        Ok(self
-            .state
-            .lock()?
-            .held
+        self.held.check_process()?;
+        let held = self.held.lock()?;
+        Ok(held
             .as_ref()
             .map_or(Duration::ZERO, |held| held.remaining()))
     }
 
     fn ensure(&self, at_least: Duration) -> Result<Code> {
-        self.state.check_process()?;
-        match &self.state.lock()?.held {
+        self.held.check_process()?;
+        match &*self.held.lock()? {
             Some(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
             None => Ok(Code::NotHeld),
         }
     }
 
-    /// The state, when no thread uses what holds the lock.
-    fn at_rest(&self) -> Result<MutexGuard<'_, GuardState>> {
-        self.state.check_process()?;
-        let mut state = self.state.lock()?;
-        while let Some(by) = &state.in_use_by {
-            if *by == ThreadNumber::current() {
-                return Err(Failure::plain(Code::Busy));
-            }
-            state = self
-                .left
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        Ok(state)
-    }
-}
-
-impl GuardState {
-    /// Takes out what holds the lock.
-    fn take(&mut self) -> Result<Held> {
-        let held = self.held.take().and_then(Arc::into_inner);
-        held.ok_or_else(not_held)
+    /// Waits until no thread uses what holds the lock.
+    fn at_rest(&self) -> Result<Free<'_>> {
+        self.held.check_process()?;
+        self.occupancy
+            .free()
+            .map_err(|_| Failure::plain(Code::Busy))
     }
 }
 
 fn not_held() -> Failure {
     Failure::plain(Code::NotHeld)
-}
-
-impl Drop for GuardInUse<'_> {
-    fn drop(&mut self) {
-        let Ok(mut state) = self.guard.state.lock() else {
-            return;
-        };
-        state.in_use_by = None;
-        if let Some(held) = self.held.take() {
-            state.held = Some(Arc::new(held));
-        }
-        drop(state);
-        self.guard.left.notify_all();
-    }
 }
 
 frees! { quorumlock_guard_free(GuardHandle); }

@@ -13,6 +13,7 @@
 //! | [`entropy`] | owner tokens and jitter |
 //! | [`fork`] | whether the process was forked. The one file of unsafe code, so that it contains a socket option, too |
 //! | [`host`] | what this machine is called |
+//! | [`occupancy`] | the one thread that uses something |
 //! | [`poll`] | waiting for sockets |
 //! | [`resolve`] | host names to addresses |
 //! | [`stream`] | non-blocking TCP and Unix sockets |
@@ -31,6 +32,7 @@ pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod fork;
 pub(crate) mod host;
+pub(crate) mod occupancy;
 mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;

@@ -1,7 +1,6 @@
 //! A lock of any kind that is held: how long it is valid, and how it is extended. Dropping it
 //! releases the lock.
 
-pub(super) mod occupancy;
 mod release;
 mod watching;
 
@@ -14,13 +13,13 @@ use crate::api::watchdog::Watchdog;
 use crate::engine::calls::{AttemptRecord, AttemptRequest, InTurn, LeaseRequest};
 use crate::engine::local_queue::{HoldId, LocalLock, Unavailability};
 use crate::engine::watchdog_thread::WatchedLock;
-use crate::events::error::{Error, Result};
+use crate::events::error::{Error, Result, config_error};
 use crate::events::event::LossReason;
 use crate::events::extension::ExtendOutcome;
 use crate::events::spans::{HoldOutcome, HoldSpan};
+use crate::os::occupancy::{Free, InCallback, InUse, Occupancy};
 use crate::os::sync::{Mutex, lock};
 use crate::protocol::lock_key::LockKey;
-use occupancy::{InUse, Occupancy};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -220,11 +219,19 @@ impl HeldLock {
         (self.lease().end() < ttl.lease_from(now).end()).then_some(now)
     }
 
+    /// Waits until no other thread extends the lock or registers something for its loss.
+    ///
+    /// # Errors
+    /// This thread does.
+    pub(crate) fn at_rest(&self) -> Result<Free<'_>> {
+        self.occupancy.free().map_err(in_callback)
+    }
+
     /// Has no other thread extend the lock, or register something for its loss, while the result
     /// exists.
     fn enter(&self) -> Result<InUse<'_>> {
         self.client.check_process()?;
-        Ok(self.occupancy.free(|| self.client.engine.now())?.enter())
+        Ok(self.at_rest()?.enter())
     }
 
     /// Asks the nodes to let the lock last for `ttl`, by an extension that has begun, and reports
@@ -443,6 +450,11 @@ impl HeldLock {
     fn held_at(&self, now: Readings) -> Duration {
         now.steady.since(self.claim.t0.steady)
     }
+}
+
+/// A callback of the lock's own extension uses it.
+pub(crate) fn in_callback(_: InCallback) -> Error {
+    config_error("a lock is used by a callback of its own extension")
 }
 
 /// What an extension has achieved.

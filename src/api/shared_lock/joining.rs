@@ -14,6 +14,7 @@
 use super::{Asked, SharedLock};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
+use crate::api::held_lock::in_callback;
 use crate::api::watchdog::Watchdog;
 use crate::events::error::Result;
 use crate::os::sync::lock;
@@ -38,7 +39,8 @@ impl SharedLock {
         let Some(free) = self
             .held
             .occupancy
-            .free_until(until, || client.engine.now())?
+            .free_within(|| until.map_or(Duration::ZERO, |until| until.since(client.engine.now())))
+            .map_err(in_callback)?
         else {
             return Ok(false);
         };
@@ -58,7 +60,7 @@ impl SharedLock {
     /// Has the lock extended for a thread that shares it from now on. False when it is watched
     /// without being extended, or lost.
     pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<bool> {
-        let _free = self.at_rest()?;
+        let _free = self.held.at_rest()?;
         Ok(self.held.is_extended_for(watchdog, self.longer(ttl)?))
     }
 

@@ -5,7 +5,6 @@ mod joining;
 pub(super) mod losses;
 
 use super::held_lock::HeldLock;
-use super::held_lock::occupancy::Free;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::api::watchdog::Watchdog;
@@ -94,7 +93,7 @@ impl SharedLock {
         self.held.client.check_process()?;
         // Also where nothing has to be extended: a callback of an extension has no level of its
         // own.
-        drop(self.at_rest()?);
+        drop(self.held.at_rest()?);
         let duration = ttl.duration();
         // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
         let is_short = duration > self.held.ttl() || self.held.ensure(duration * 2 / 3).is_err();
@@ -106,7 +105,7 @@ impl SharedLock {
         }
         match watchdog {
             Some(watchdog) => {
-                let _free = self.at_rest()?;
+                let _free = self.held.at_rest()?;
                 self.held.extend_automatically(watchdog, self.longer(ttl)?)
             }
             None => Ok(()),
@@ -117,12 +116,6 @@ impl SharedLock {
     fn longer(&self, ttl: Ttl) -> Result<Ttl> {
         let relied_on = self.held.ttl();
         self.held.client.checked_ttl(relied_on.max(ttl.duration()))
-    }
-
-    /// Waits until no other thread extends the lock. None begins to while the result exists.
-    fn at_rest(&self) -> Result<Free<'_>> {
-        let held = &self.held;
-        held.occupancy.free(|| held.client.engine.now())
     }
 
     /// Has a guard's callback called when the lock is lost.

@@ -65,6 +65,8 @@ mod events;
 mod os {
     #[path = "../../../../src/os/fork.rs"]
     pub(crate) mod fork;
+    #[path = "../../../../src/os/occupancy.rs"]
+    pub(crate) mod occupancy;
     pub(crate) mod sync;
     #[path = "../../../../src/os/thread_number.rs"]
     pub(crate) mod thread_number;

@@ -9,6 +9,8 @@ pub(crate) mod entropy;
 #[path = "../../../src/os/fork.rs"]
 pub(crate) mod fork;
 pub(crate) mod host;
+#[path = "../../../src/os/occupancy.rs"]
+pub(crate) mod occupancy;
 mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
