@@ -1,18 +1,20 @@
 //! What `doctor` finds: how bad it is, what it is, and what to do.
 
-use crate::json::{Object, object};
+use crate::json::{Json, list, object};
 use crate::report::write_line;
 
-/// Something that was found.
-#[derive(Clone, Debug)]
-pub(super) struct Finding {
-    pub(super) level: Level,
+/// All that was found of something.
+#[derive(Default)]
+pub(super) struct Findings(Vec<Finding>);
+
+struct Finding {
+    level: Level,
     kind: &'static str,
     what: String,
     remedy: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     /// Locks work as they should, as far as is known.
     Note,
@@ -22,42 +24,55 @@ pub(super) enum Level {
     Fault,
 }
 
-impl Level {
-    pub(super) fn finding(
-        self,
+impl Findings {
+    pub(super) fn add(
+        &mut self,
+        level: Level,
         kind: &'static str,
         what: impl Into<String>,
         remedy: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            level: self,
+    ) {
+        self.0.push(Finding {
+            level,
             kind,
             what: what.into(),
             remedy: remedy.into(),
+        });
+    }
+
+    /// The level of the worst of them.
+    pub(super) fn worst(&self) -> Option<Level> {
+        self.0.iter().map(|finding| finding.level).max()
+    }
+
+    pub(super) fn show(&self) {
+        for Finding {
+            level,
+            kind,
+            what,
+            remedy,
+        } in &self.0
+        {
+            let colon = if remedy.is_empty() { "" } else { "; " };
+            write_line!("  {}: {kind}: {what}{colon}{remedy}", level.word());
         }
+    }
+
+    pub(super) fn json(&self) -> Json {
+        list(self.0.iter().map(|finding| {
+            object! {
+                "level" = finding.level.word(),
+                "kind" = finding.kind,
+                "message" = finding.what,
+                "remedy" = finding.remedy,
+            }
+        }))
     }
 }
 
-impl Finding {
-    pub(super) fn show(&self) {
-        let Finding {
-            kind, what, remedy, ..
-        } = self;
-        let colon = if remedy.is_empty() { "" } else { "; " };
-        write_line!("  {}: {kind}: {what}{colon}{remedy}", self.word());
-    }
-
-    pub(super) fn json(&self) -> Object {
-        object! {
-            "level" = self.word(),
-            "kind" = self.kind,
-            "message" = self.what,
-            "remedy" = self.remedy,
-        }
-    }
-
-    fn word(&self) -> &'static str {
-        match self.level {
+impl Level {
+    fn word(self) -> &'static str {
+        match self {
             Level::Note => "note",
             Level::Warning => "warning",
             Level::Fault => "fault",

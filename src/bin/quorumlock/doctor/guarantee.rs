@@ -8,6 +8,7 @@
 //! has lost. So does a replica that takes the place of such a node; one that takes the place of
 //! another node is a node that has lost its keys.
 
+use super::server::Server;
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
 
 /// What the guarantee depends on.
@@ -24,19 +25,13 @@ pub(super) struct Node<'d> {
     losses: Losses,
     /// Its policy of eviction.
     eviction: Option<&'d str>,
-    risks: &'d Risks,
-}
-
-/// What its server reports. Nothing of one that was not asked.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Risks {
-    /// Whether it writes nothing to disk.
-    pub(super) is_volatile: bool,
-    /// Whether it does not show its run id, or whether it evicts.
-    pub(super) is_withheld: bool,
-    pub(super) has_replicas: bool,
+    /// Whether its server writes nothing to disk.
+    is_volatile: bool,
+    /// Whether its server does not show its run id, or whether it evicts.
+    is_withheld: bool,
+    has_replicas: bool,
     /// The setting by which it writes its append-only file later than before each reply.
-    pub(super) late_fsync: Option<String>,
+    late_fsync: Option<String>,
 }
 
 /// What becomes of a node that has lost its keys.
@@ -53,7 +48,7 @@ enum Losses {
 }
 
 impl<'d> Node<'d> {
-    pub(super) fn of(status: &'d NodeStatus, risks: &'d Risks) -> Node<'d> {
+    pub(super) fn of(status: &'d NodeStatus, server: Option<&Server>) -> Node<'d> {
         let losses = match status.note() {
             NodeNote::Unknown => Losses::Unknown,
             _ if status.is_durable() => Losses::Durable,
@@ -64,7 +59,10 @@ impl<'d> Node<'d> {
             address: status.address(),
             losses,
             eviction: status.eviction(),
-            risks,
+            is_volatile: server.is_some_and(Server::is_volatile),
+            is_withheld: server.is_some_and(Server::is_withheld),
+            has_replicas: server.is_some_and(Server::has_replicas),
+            late_fsync: server.and_then(Server::late_fsync),
         }
     }
 
@@ -76,7 +74,7 @@ impl<'d> Node<'d> {
     /// The address of one that is declared durable, and what contradicts that.
     fn if_durable(&self) -> Option<String> {
         let name = self.named(self.losses == Losses::Durable)?;
-        Some(match &self.risks.late_fsync {
+        Some(match &self.late_fsync {
             Some(setting) => format!("{name} ({setting})"),
             None => name,
         })
@@ -109,7 +107,7 @@ impl Deployment<'_> {
                 "lose none, of which they would tell nothing",
             ));
             conditions.extend(self.requires(
-                |node| node.named(node.losses == Losses::Durable && node.risks.has_replicas),
+                |node| node.named(node.losses == Losses::Durable && node.has_replicas),
                 "is not replaced by a replica that lacks a lock",
                 "are not replaced by replicas that lack a lock",
             ));
@@ -125,15 +123,15 @@ impl Deployment<'_> {
             "evict no lock",
         ));
         conditions.extend(self.requires(
-            |node| node.named(node.risks.is_withheld),
+            |node| node.named(node.is_withheld),
             "evicts no lock, which INFO does not show",
             "evict no lock, which INFO does not show",
         ));
-        if count > 1 && self.nodes.iter().any(|node| node.risks.is_withheld) {
+        if count > 1 && self.nodes.iter().any(|node| node.is_withheld) {
             conditions.push("all nodes are different servers".to_owned());
         }
         if let [node] = self.nodes
-            && node.risks.is_volatile
+            && node.is_volatile
             && self.policy != RestartPolicy::Strict
         {
             conditions.push("is not restarted: it writes nothing to disk".to_owned());
@@ -213,16 +211,7 @@ mod tests {
     /// and `P` have replicas, `f` and `P` are declared durable, and `f` writes late.
     fn guarantee(policy: RestartPolicy, letters: &str) -> String {
         let names = ["a", "b", "c", "d", "e"];
-        let risks: Vec<Risks> = letters
-            .chars()
-            .map(|letter| Risks {
-                is_volatile: letter == 'v',
-                is_withheld: letter == 'w',
-                has_replicas: "pP".contains(letter),
-                late_fsync: (letter == 'f').then(|| "appendfsync everysec".to_owned()),
-            })
-            .collect();
-        let node = |((letter, address), risks)| Node {
+        let node = |(letter, address)| Node {
             address,
             losses: match letter {
                 'd' | 'f' | 'P' => Losses::Durable,
@@ -231,9 +220,12 @@ mod tests {
                 _ => Losses::Remembered,
             },
             eviction: (letter == 'e').then_some("volatile-lru"),
-            risks,
+            is_volatile: letter == 'v',
+            is_withheld: letter == 'w',
+            has_replicas: "pP".contains(letter),
+            late_fsync: (letter == 'f').then(|| "appendfsync everysec".to_owned()),
         };
-        let nodes: Vec<Node<'_>> = letters.chars().zip(names).zip(&risks).map(node).collect();
+        let nodes: Vec<Node<'_>> = letters.chars().zip(names).map(node).collect();
         let sentence = Deployment {
             policy,
             nodes: &nodes,
@@ -313,10 +305,10 @@ mod tests {
             address: "a",
             losses: Losses::Remembered,
             eviction: None,
-            risks: &Risks {
-                is_volatile: true,
-                ..Risks::default()
-            },
+            is_volatile: true,
+            is_withheld: false,
+            has_replicas: false,
+            late_fsync: None,
         }];
         let sentence = Deployment {
             policy: RestartPolicy::Strict,

@@ -12,6 +12,7 @@ mod clock;
 mod findings;
 mod guarantee;
 mod node;
+mod plan;
 mod rights;
 mod server;
 mod trial;
@@ -23,9 +24,9 @@ use crate::json::{list, object};
 use crate::report::{self, Progress, write_line};
 use crate::settings::{CommonOptions, duration};
 use clap::Args;
-use clock::Estimate;
-use findings::Level;
-use node::{Examination, Plan, user};
+use findings::Level::{Fault, Warning};
+use node::Examination;
+use plan::{Plan, user};
 use quorumlock::RestartPolicy;
 use quorumlock::event::Mismatch;
 use std::thread;
@@ -89,7 +90,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     let exit = match &trial.error {
         Some(_) => exit::NO_QUORUM,
         None if voters < deployment.quorum() => exit::NO_QUORUM,
-        None if has_findings || !trial.findings.is_empty() => exit::FINDINGS,
+        None if has_findings || trial.findings.worst().is_some() => exit::FINDINGS,
         None => exit::OK,
     };
     let verdict = verdict(exit, voters, nodes.len());
@@ -150,7 +151,7 @@ fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
 fn guarantee(nodes: &[Examination], trial: &Trial, policy: RestartPolicy) -> String {
     let of_each = nodes.iter().zip(&trial.nodes);
     let nodes: Vec<_> = of_each
-        .map(|(node, status)| guarantee::Node::of(status, &node.risks))
+        .map(|(node, status)| guarantee::Node::of(status, node.server.as_ref()))
         .collect();
     let is_disputed = trial
         .mismatches
@@ -170,11 +171,11 @@ fn compare(nodes: &mut [Examination]) {
         let (earlier, later) = nodes.split_at_mut(index);
         let node = &mut later[0];
         let same_server =
-            |other: &&Examination| node.run_id.is_some() && other.run_id == node.run_id;
+            |other: &&Examination| node.run_id().is_some() && other.run_id() == node.run_id();
         if let Some(other) = earlier.iter().find(same_server) {
             let what = format!("the same server as {}: it has one vote", other.address);
             node.findings
-                .push(Level::Fault.finding("duplicate", what, "name another server"));
+                .add(Fault, "duplicate", what, "name another server");
         }
         let shares = |other: &&Examination| {
             other
@@ -184,11 +185,12 @@ fn compare(nodes: &mut [Examination]) {
         };
         if let Some(other) = earlier.iter().find(shares) {
             let what = format!("has an address that {} has too", other.address);
-            node.findings.push(Level::Warning.finding(
+            node.findings.add(
+                Warning,
                 "shared-address",
                 what,
                 "give each node a name of its own",
-            ));
+            );
         }
     }
 }
@@ -204,7 +206,7 @@ fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Dura
             continue;
         };
         node.observe_rate(
-            Estimate::rate(earlier, later, passed),
+            earlier.rate(later, passed),
             deployment.settings().drift_factor,
         );
     }

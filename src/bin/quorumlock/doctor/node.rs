@@ -1,10 +1,11 @@
 //! One node, examined: how far it can be reached, what it is, and what of it endangers locks.
 
-use super::clock::{self, Estimate};
-use super::findings::{Finding, Level};
-use super::guarantee::Risks;
+use super::clock::{self, Offset, Rate};
+use super::findings::Findings;
+use super::findings::Level::{Fault, Note, Warning};
+use super::plan::{Plan, user};
 use super::rights::{self, Purpose};
-use super::server::{Declared, Server};
+use super::server::Server;
 use crate::connection::{Connection, Step, Trouble};
 use crate::json::{Object, list, maybe, object, quoted};
 use crate::protection;
@@ -13,7 +14,7 @@ use crate::times::Times;
 use quorumlock::algorithm::time::Human;
 use quorumlock::event::Mismatch;
 use quorumlock::protocol::endpoint::{Address, Endpoint};
-use quorumlock::{Cause, Credentials, NodeState, NodeStatus, Settings};
+use quorumlock::{Cause, NodeState, NodeStatus};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -22,31 +23,19 @@ use std::time::Duration;
 const ROUND_TRIPS: usize = 100;
 const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 
-/// What is examined, of every node.
-pub(super) struct Plan<'d> {
-    pub(super) settings: &'d Settings,
-    /// The random name of the trial's lock.
-    pub(super) name: String,
-    /// What names begin with.
-    pub(super) begin: String,
-}
-
 /// What was found of one node.
 #[derive(Default)]
 pub(super) struct Examination {
     pub(super) address: String,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Findings,
     /// Where its name leads to.
     pub(super) sockets: Vec<SocketAddr>,
-    pub(super) run_id: Option<String>,
-    pub(super) clock: Option<Estimate>,
-    rate: Option<Estimate>,
-    /// Facts for the reader: names and values.
-    facts: Vec<(&'static str, String)>,
+    /// None of one that was not asked.
+    pub(super) server: Option<Server>,
+    pub(super) clock: Option<Offset>,
+    rate: Option<Rate>,
     /// Round trips.
     times: Times,
-    /// What of the server the guarantee depends on.
-    pub(super) risks: Risks,
 }
 
 /// How many replies to what locks asked the node were too late.
@@ -71,7 +60,8 @@ pub(super) fn examine(
     };
     let examined = opened.and_then(|mut connection| node.look(&mut connection, endpoint, plan));
     if let Err(trouble) = examined {
-        node.findings.push(unreachable(&trouble));
+        let (kind, remedy) = unreachable(trouble.step);
+        node.findings.add(Fault, kind, trouble.to_string(), remedy);
     }
     node
 }
@@ -86,8 +76,9 @@ fn sockets(endpoint: &Endpoint) -> Vec<SocketAddr> {
     }
 }
 
-fn unreachable(trouble: &Trouble) -> Finding {
-    let (kind, remedy) = match trouble.step {
+/// What is wrong with a node that could not be asked, and what to do.
+fn unreachable(step: Step) -> (&'static str, &'static str) {
+    match step {
         Step::Resolve => ("resolve", "check the host name"),
         Step::Connect => (
             "connect",
@@ -102,22 +93,17 @@ fn unreachable(trouble: &Trouble) -> Finding {
             "no-answer",
             "check that the server is not stopped or overloaded; for a port of TLS write rediss://",
         ),
-    };
-    Level::Fault.finding(kind, trouble.to_string(), remedy)
+    }
 }
 
 impl Examination {
     pub(super) fn can_vote(&self) -> bool {
-        self.findings
-            .iter()
-            .all(|finding| finding.level != Level::Fault)
+        self.findings.worst() < Some(Fault)
     }
 
     /// Whether something endangers locks. What cannot be verified does not.
     pub(super) fn has_warnings(&self) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.level != Level::Note)
+        self.findings.worst() > Some(Note)
     }
 
     /// Looks at the node, as far as it replies.
@@ -128,14 +114,8 @@ impl Examination {
         plan: &Plan<'_>,
     ) -> Result<(), Trouble> {
         let server = Server::read(connection)?;
-        self.findings.extend(server.findings(Declared {
-            is_durable: endpoint.durable().unwrap_or(plan.settings.durable),
-            policy: plan.settings.restart_policy,
-            user: user(endpoint),
-        }));
-        self.risks = server.risks();
-        self.run_id = server.run_id();
-        self.facts = server.facts();
+        server.examine(endpoint, plan, &mut self.findings);
+        self.server = Some(server);
         if self.can_vote() {
             self.look_at_rights(connection, endpoint, plan)?;
         }
@@ -146,8 +126,7 @@ impl Examination {
                 offset.shown()
             );
             let remedy = "let NTP set the clocks, and slew them";
-            self.findings
-                .push(Level::Warning.finding("clock", what, remedy));
+            self.findings.add(Warning, "clock", what, remedy);
         }
         let key = format!("{}{}", plan.settings.prefix, plan.name);
         let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
@@ -160,47 +139,44 @@ impl Examination {
         endpoint: &Endpoint,
         plan: &Plan<'_>,
     ) -> Result<(), Trouble> {
-        // A name of its own, so that the trial of the whole deployment meets no key of this one.
-        let name = format!("{}-rights", plan.name);
-        let missing = rights::missing(connection, &plan.settings.prefix, &plan.begin, &name)?;
+        let missing = rights::missing(connection, plan)?;
         if missing.are_keys_unknown {
             let what = format!(
                 "the user has no right to keys such as {:?}: its rights are not tried",
                 plan.name
             );
             let remedy = "name what its keys begin with, by --names or --prefix";
-            self.findings
-                .push(Level::Fault.finding("names", what, remedy));
+            self.findings.add(Fault, "names", what, remedy);
             return Ok(());
         }
         for (purpose, rules) in missing.rules {
             let rules = rules.into_iter().collect::<Vec<_>>().join(" ");
             let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
-            self.findings.push(
-                if missing.is_locking_denied && purpose == Purpose::Locking {
-                    Level::Fault.finding("acl", "the user cannot lock here", remedy)
-                } else {
-                    Level::Warning.finding("acl", purpose.lack(), remedy)
-                },
-            );
+            let (level, what) = if missing.is_locking_denied && purpose == Purpose::Locking {
+                (Fault, "the user cannot lock here".to_owned())
+            } else {
+                (Warning, purpose.lack())
+            };
+            self.findings.add(level, "acl", what, remedy);
         }
         Ok(())
     }
 
     /// Takes note of how fast the clock runs.
-    pub(super) fn observe_rate(&mut self, rate: Estimate, drift_factor: f64) {
+    pub(super) fn observe_rate(&mut self, rate: Rate, drift_factor: f64) {
         self.rate = Some(rate);
-        if rate.value.abs() - rate.error > drift_factor {
-            let percent = rate.value * 100.0;
+        if rate.part.abs() - rate.error > drift_factor {
+            let percent = rate.part * 100.0;
             let what = format!(
                 "its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %",
                 drift_factor * 100.0
             );
-            self.findings.push(Level::Warning.finding(
+            self.findings.add(
+                Warning,
                 "clock-rate",
                 what,
                 "repair the clock, or raise drift_factor",
-            ));
+            );
         }
     }
 
@@ -212,8 +188,7 @@ impl Examination {
                 Human(remaining),
                 status.note()
             );
-            self.findings
-                .push(Level::Fault.finding("quarantine", what, "wait"));
+            self.findings.add(Fault, "quarantine", what, "wait");
         }
     }
 
@@ -226,7 +201,15 @@ impl Examination {
         };
         let remedy = format!("set the same in all programs, as the manual says ({section})");
         self.findings
-            .push(Level::Warning.finding(mismatch.kind(), mismatch.to_string(), &remedy));
+            .add(Warning, mismatch.kind(), mismatch.to_string(), &remedy);
+    }
+
+    pub(super) fn run_id(&self) -> Option<&String> {
+        self.server.as_ref()?.run_id()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        self.server.as_ref().map(Server::facts).unwrap_or_default()
     }
 
     pub(super) fn show(&self, status: &NodeStatus, plan: &Plan<'_>) {
@@ -242,7 +225,7 @@ impl Examination {
             (_, run_id),
             (_, uptime),
             (_, persistence),
-        ] = self.facts.as_slice()
+        ] = self.facts().as_slice()
         {
             write_line!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}");
         }
@@ -250,8 +233,8 @@ impl Examination {
             write_line!("  {reason}");
         }
         if let Some(offset) = self.clock {
-            let rate = self.rate.map(|Estimate { value, error }| {
-                format!(", rate {:+.4} % ± {:.4} %", value * 100.0, error * 100.0)
+            let rate = self.rate.map(|Rate { part, error }| {
+                format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0)
             });
             write_line!("  clock {}{}", offset.shown(), rate.unwrap_or_default());
         }
@@ -274,21 +257,21 @@ impl Examination {
                 timeouts(status)
             );
         }
-        self.findings.iter().for_each(Finding::show);
+        self.findings.show();
     }
 
     pub(super) fn json(&self, status: &NodeStatus, plan: &Plan<'_>) -> Object {
         let latency = status.latency();
-        let facts = self.facts.iter();
+        let facts = self.facts().into_iter();
         let facts = facts.flat_map(|(name, value)| object! { @ name = value });
         object! {
             "address" = self.address,
             "can_vote": self.can_vote(),
             _: Object(facts.collect()),
             "addresses": list(self.sockets.iter().map(quoted)),
-            "clock_offset_ms": maybe(self.clock.map(|offset| offset.value * 1e3)),
+            "clock_offset_ms": maybe(self.clock.map(|offset| offset.seconds * 1e3)),
             "clock_error_ms": maybe(self.clock.map(|offset| offset.error * 1e3)),
-            "clock_rate": maybe(self.rate.map(|rate| rate.value)),
+            "clock_rate": maybe(self.rate.map(|rate| rate.part)),
             _: self.times.json(),
             "cut_by_node_timeout": self.times.longer_than(plan.settings.node_timeout),
             "lock_replies": latency.count,
@@ -296,16 +279,7 @@ impl Examination {
             "lock_p99_us": latency.p99.as_micros(),
             "lock_timeouts": timeouts(status),
             _: protection::json(status),
-            "findings": list(self.findings.iter().map(Finding::json)),
+            "findings": self.findings.json(),
         }
     }
-}
-
-/// The user of the node, as ACL rules name it.
-pub(super) fn user(endpoint: &Endpoint) -> &str {
-    let credentials = endpoint.handshake().credentials.as_ref();
-    credentials
-        .and_then(Credentials::user_name)
-        .or(endpoint.user())
-        .unwrap_or("default")
 }

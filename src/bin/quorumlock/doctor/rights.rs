@@ -2,6 +2,7 @@
 //!
 //! Each command is tried by itself, so that the answer is a rule to add and not a guess.
 
+use super::plan::Plan;
 use crate::connection::{Connection, Trouble, Value};
 use quorumlock::protocol::error_reply::{Denied, Subject};
 use quorumlock::protocol::{key_space, kinds, node_note};
@@ -96,20 +97,17 @@ pub(super) fn own_names(
     Ok(begins.min_by_key(String::len))
 }
 
-/// Tries everything, and deletes what it made. `prefix` is in front of names, `begin` is what the
-/// names begin with that the user has a right to, as far as is known. So does this name.
-pub(super) fn missing(
-    connection: &mut Connection,
-    prefix: &str,
-    begin: &str,
-    name: &str,
-) -> Result<Missing, Trouble> {
-    let keys = kinds::KEYS.map(|kind| kind.key(prefix, name));
-    let key = &kinds::plain::KEYS.key(prefix, name);
+/// Tries everything, and deletes what it made.
+pub(super) fn missing(connection: &mut Connection, plan: &Plan<'_>) -> Result<Missing, Trouble> {
+    let prefix = &plan.settings.prefix;
+    // A name of its own, so that the trial of the whole deployment meets no key of this one.
+    let name = format!("{}-rights", plan.name);
+    let keys = kinds::KEYS.map(|kind| kind.key(prefix, &name));
+    let key = &kinds::plain::KEYS.key(prefix, &name);
     let queue = key_space::queue(key);
     let node = key_space::node(prefix);
     // What the full names of locks begin with, and one pattern for all keys that have a marker.
-    let locks = &format!("{prefix}{begin}");
+    let locks = &format!("{prefix}{}", plan.begin);
     let marked = &(key_space::PATTERN.to_owned() + locks);
     let mut tester = Tester {
         connection,

@@ -1,10 +1,12 @@
 //! What a server reports about itself, and what of it endangers locks.
 
-use super::findings::{Finding, Level};
-use super::guarantee::Risks;
+use super::findings::Findings;
+use super::findings::Level::{Fault, Note, Warning};
+use super::plan::{Plan, user};
 use crate::connection::{Connection, Trouble, Value};
 use quorumlock::RestartPolicy;
 use quorumlock::algorithm::time::Human;
+use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::error_reply::Subject;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,6 +24,9 @@ const NEEDED: [&str; 2] = ["run_id", "maxmemory_policy"];
 /// How many seconds ago a replica may have confirmed what it has received. It does so each second.
 const LONGEST_LAG: u64 = 2;
 
+/// What to do about replicas.
+const DETACH: &str = "do not promote them, or detach them";
+
 /// What a server has reported.
 #[derive(Default)]
 pub(super) struct Server {
@@ -34,14 +39,6 @@ pub(super) struct Server {
     no_settings: Option<Withheld>,
     /// Whether it does not show its cluster.
     hides_cluster: bool,
-}
-
-/// What the program has declared about a node, and the user that it is examined by.
-#[derive(Clone, Copy)]
-pub(super) struct Declared<'d> {
-    pub(super) is_durable: bool,
-    pub(super) policy: RestartPolicy,
-    pub(super) user: &'d str,
 }
 
 /// Why a server does not reply to a command that no lock needs.
@@ -117,13 +114,13 @@ impl Server {
             || [self.field("redis_mode"), self.field("server_mode")].contains(&"cluster")
     }
 
-    fn has_replicas(&self) -> bool {
+    pub(super) fn has_replicas(&self) -> bool {
         self.number("connected_slaves")
             .is_some_and(|replicas| replicas > 0)
     }
 
     /// The setting by which it writes its append-only file later than before each reply.
-    fn late_fsync(&self) -> Option<String> {
+    pub(super) fn late_fsync(&self) -> Option<String> {
         let setting = |name| Some(format!("{name} {}", self.setting(name)?));
         let late = [
             ("appendfsync", "always"),
@@ -134,19 +131,18 @@ impl Server {
             .and_then(|(name, _)| setting(name))
     }
 
-    pub(super) fn run_id(&self) -> Option<String> {
-        self.info.get("run_id").cloned()
+    pub(super) fn run_id(&self) -> Option<&String> {
+        self.info.get("run_id")
     }
 
-    /// What of it the guarantee depends on.
-    pub(super) fn risks(&self) -> Risks {
-        let is_saved = self.setting("save").is_none_or(|points| !points.is_empty());
-        Risks {
-            is_volatile: !is_saved && self.field("aof_enabled") == "0",
-            is_withheld: NEEDED.iter().any(|name| self.field(name).is_empty()),
-            has_replicas: self.has_replicas(),
-            late_fsync: self.late_fsync(),
-        }
+    /// Whether it writes nothing to disk.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.setting("save") == Some("") && self.field("aof_enabled") == "0"
+    }
+
+    /// Whether it does not show its run id, or whether it evicts.
+    pub(super) fn is_withheld(&self) -> bool {
+        NEEDED.iter().any(|name| self.field(name).is_empty())
     }
 
     /// Facts for the reader: names and values. None where the server has no `INFO`.
@@ -175,65 +171,81 @@ impl Server {
     }
 
     /// What endangers locks, and what cannot be verified.
-    pub(super) fn findings(&self, declared: Declared<'_>) -> Vec<Finding> {
-        let findings = [
-            self.info_finding(declared.user),
-            self.settings_finding(),
-            self.role_finding(),
-            self.cluster_finding(declared),
-            self.eviction_finding(),
-            self.save_points_finding(),
-            self.failed_save_finding(),
-            self.replicas_finding(declared),
-            self.needed_replicas_finding(),
-            self.durability_finding(declared),
-        ];
-        findings.into_iter().flatten().collect()
-    }
-
-    fn info_finding(&self, user: &str) -> Option<Finding> {
-        let why = self.no_info?;
-        let what = format!(
-            "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
-            why.text("INFO")
-        );
-        let remedy = match why {
-            Withheld::Denied => format!("ACL SETUSER {user} +info"),
-            Withheld::Unknown => "name the command as it was".to_owned(),
-        };
-        Some(Level::Warning.finding("no-info", what, remedy))
-    }
-
-    /// No lock needs the settings, and services withhold them.
-    fn settings_finding(&self) -> Option<Finding> {
-        let why = self.no_settings?.text("CONFIG");
-        let what = "appendfsync, save points and min-replicas-to-write are not seen";
-        Some(Level::Note.finding("no-config", format!("{why}: {what}"), ""))
-    }
-
-    fn role_finding(&self) -> Option<Finding> {
-        if self.field("role") == "slave" {
-            return Some(Level::Fault.finding("replica", "it is a replica", "name a master"));
+    pub(super) fn examine(&self, endpoint: &Endpoint, plan: &Plan<'_>, found: &mut Findings) {
+        let user = user(endpoint);
+        if let Some(why) = self.no_info {
+            let what = format!(
+                "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
+                why.text("INFO")
+            );
+            let remedy = match why {
+                Withheld::Denied => format!("ACL SETUSER {user} +info"),
+                Withheld::Unknown => "name the command as it was".to_owned(),
+            };
+            found.add(Warning, "no-info", what, remedy);
         }
-        let is_loading = self.field("loading") == "1";
-        is_loading.then(|| Level::Fault.finding("loading", "it loads its data", "wait"))
+        // No lock needs the settings, and services withhold them.
+        if let Some(why) = self.no_settings {
+            let what = "appendfsync, save points and min-replicas-to-write are not seen";
+            found.add(
+                Note,
+                "no-config",
+                format!("{}: {what}", why.text("CONFIG")),
+                "",
+            );
+        }
+        if self.field("role") == "slave" {
+            found.add(Fault, "replica", "it is a replica", "name a master");
+        } else if self.field("loading") == "1" {
+            found.add(Fault, "loading", "it loads its data", "wait");
+        }
+        let is_durable = plan.is_durable(endpoint);
+        if self.is_cluster() {
+            self.examine_cluster(user, is_durable, found);
+        }
+        let policy = self.field("maxmemory_policy");
+        if self.number("maxmemory").is_some_and(|limit| limit > 0) && policy != "noeviction" {
+            let what = format!(
+                "it may evict the key of a held lock ({policy}) when its memory is full, and vote for another client"
+            );
+            let remedy = "CONFIG SET maxmemory-policy noeviction";
+            found.add(Warning, "eviction", what, remedy);
+        }
+        if self.setting("stop-writes-on-bgsave-error") == Some("yes") {
+            if let Some(points) = self.setting("save").filter(|points| !points.is_empty()) {
+                let what = format!("it saves ({points}), and refuses locks when a save has failed");
+                let remedy = "CONFIG SET save \"\", or stop-writes-on-bgsave-error no";
+                found.add(Warning, "save-points", what, remedy);
+            }
+            if self.field("rdb_last_bgsave_status") == "err" {
+                found.add(
+                    Warning,
+                    "save-failed",
+                    "its last save failed",
+                    "check its disk",
+                );
+            }
+        }
+        self.examine_replicas(is_durable, plan.settings.restart_policy, found);
+        if is_durable {
+            self.examine_durability(found);
+        }
     }
 
-    fn cluster_finding(&self, declared: Declared<'_>) -> Option<Finding> {
+    fn examine_cluster(&self, user: &str, is_durable: bool, found: &mut Findings) {
         let has_all_slots = self.number("cluster_slots_assigned") == Some(16_384);
         let (what, remedy) = match self.number("cluster_size").unwrap_or(0) {
-            _ if !self.is_cluster() => return None,
             _ if self.hides_cluster => (
                 "it is a member of a cluster, and does not show its shards".to_owned(),
-                format!("ACL SETUSER {} +cluster|info", declared.user),
+                format!("ACL SETUSER {user} +cluster|info"),
             ),
             1 if has_all_slots => {
-                let what = if declared.is_durable {
+                let what = if is_durable {
                     "it runs in cluster mode, with one shard; it is declared durable, so a fail-over must lose nothing"
                 } else {
                     "it runs in cluster mode, with one shard: a fail-over to a replica may lose locks"
                 };
-                return Some(Level::Note.finding("cluster", what, ""));
+                return found.add(Note, "cluster", what, "");
             }
             count if has_all_slots => (
                 format!(
@@ -246,60 +258,72 @@ impl Server {
                 "let one shard serve them, or name an independent master".to_owned(),
             ),
         };
-        Some(Level::Fault.finding("cluster", what, remedy))
+        found.add(Fault, "cluster", what, remedy);
     }
 
-    fn eviction_finding(&self) -> Option<Finding> {
-        let policy = self.field("maxmemory_policy");
-        let is_limited = self.number("maxmemory").is_some_and(|limit| limit > 0);
-        (is_limited && policy != "noeviction").then(|| {
-            let what = format!(
-                "it may evict the key of a held lock ({policy}) when its memory is full, and vote for another client"
-            );
-            Level::Warning.finding("eviction", what, "CONFIG SET maxmemory-policy noeviction")
-        })
-    }
-
-    fn stops_writes(&self) -> bool {
-        self.setting("stop-writes-on-bgsave-error") == Some("yes")
-    }
-
-    fn save_points_finding(&self) -> Option<Finding> {
-        let points = self.setting("save").filter(|points| !points.is_empty())?;
-        self.stops_writes().then(|| {
-            let what = format!("it saves ({points}), and refuses locks when a save has failed");
-            let remedy = "CONFIG SET save \"\", or stop-writes-on-bgsave-error no";
-            Level::Warning.finding("save-points", what, remedy)
-        })
-    }
-
-    fn failed_save_finding(&self) -> Option<Finding> {
-        let has_failed = self.field("rdb_last_bgsave_status") == "err";
-        (has_failed && self.stops_writes()).then(|| {
-            Level::Warning.finding("save-failed", "its last save failed", "check its disk")
-        })
-    }
-
-    fn replicas_finding(&self, declared: Declared<'_>) -> Option<Finding> {
-        if !self.has_replicas() {
-            return None;
-        }
-        let (vote, remedy) = if declared.is_durable {
-            let remedy = "declare it durable only if a fail-over loses nothing";
-            ("votes at once, as declared durable", remedy)
-        } else {
-            let vote = match declared.policy {
-                RestartPolicy::Off => "votes at once, by restart policy off",
-                _ => "does not vote for max_ttl",
+    /// What its replicas mean, and whether it refuses writes for want of them. It does not wait for
+    /// them in any case.
+    fn examine_replicas(&self, is_durable: bool, policy: RestartPolicy, found: &mut Findings) {
+        if self.has_replicas() {
+            let (vote, remedy) = match policy {
+                _ if is_durable => (
+                    "votes at once, as declared durable",
+                    "declare it durable only if a fail-over loses nothing",
+                ),
+                RestartPolicy::Off => ("votes at once, by restart policy off", DETACH),
+                _ => ("does not vote for max_ttl", DETACH),
             };
-            (vote, "do not promote them, or detach them")
+            let what = format!(
+                "it has replicas ({}{}): one that is promoted lacks the locks that it has not received, and {vote}",
+                self.field("connected_slaves"),
+                self.lag()
+            );
+            found.add(Warning, "replicas", what, remedy);
+        }
+        // Shown where the setting is on.
+        let Some(present) = self.number("min_slaves_good_slaves") else {
+            return;
         };
-        let what = format!(
-            "it has replicas ({}{}): one that is promoted lacks the locks that it has not received, and {vote}",
-            self.field("connected_slaves"),
-            self.lag()
+        let needed = self.setting("min-replicas-to-write");
+        let needed: u64 = needed.and_then(|count| count.parse().ok()).unwrap_or(1);
+        let (level, what) = if present < needed {
+            let what = format!(
+                "it refuses locks: {present} of {needed} replicas are in time (min-replicas-to-write)"
+            );
+            (Fault, what)
+        } else {
+            let what = format!(
+                "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits \
+                 for none"
+            );
+            (Warning, what)
+        };
+        found.add(
+            level,
+            "min-replicas",
+            what,
+            "CONFIG SET min-replicas-to-write 0",
         );
-        Some(Level::Warning.finding("replicas", what, remedy))
+    }
+
+    fn examine_durability(&self, found: &mut Findings) {
+        let what = match (self.field("aof_enabled"), self.late_fsync()) {
+            ("0", _) => {
+                "it is declared durable, and appends nothing to disk: the declaration is ignored"
+                    .to_owned()
+            }
+            (_, Some(setting)) => format!(
+                "it is declared durable, and does not write each change to disk ({setting}): it votes at once after a \
+                 crash"
+            ),
+            ("1", None) if self.setting("appendfsync").is_some() => return,
+            _ => {
+                let what = "it is declared durable, and does not show whether it keeps each change";
+                return found.add(Note, "durability", what, "");
+            }
+        };
+        let remedy = "appendonly yes and appendfsync always, or do not declare it durable";
+        found.add(Warning, "not-durable", what, remedy);
     }
 
     /// How many replicas lag, and how far.
@@ -334,50 +358,6 @@ impl Server {
             text += &format!(", {silent} silent for up to {seconds} s and {bytes} bytes behind");
         }
         text
-    }
-
-    /// Whether it refuses writes for want of replicas. It does not wait for them in any case.
-    fn needed_replicas_finding(&self) -> Option<Finding> {
-        // Shown where the setting is on.
-        let present = self.number("min_slaves_good_slaves")?;
-        let needed = self.setting("min-replicas-to-write");
-        let needed: u64 = needed.and_then(|count| count.parse().ok()).unwrap_or(1);
-        let remedy = "CONFIG SET min-replicas-to-write 0";
-        Some(if present < needed {
-            let what = format!(
-                "it refuses locks: {present} of {needed} replicas are in time (min-replicas-to-write)"
-            );
-            Level::Fault.finding("min-replicas", what, remedy)
-        } else {
-            let what = format!(
-                "it refuses locks while fewer than {needed} replicas are in time (min-replicas-to-write), and waits \
-                 for none"
-            );
-            Level::Warning.finding("min-replicas", what, remedy)
-        })
-    }
-
-    fn durability_finding(&self, declared: Declared<'_>) -> Option<Finding> {
-        if !declared.is_durable {
-            return None;
-        }
-        let what = match (self.field("aof_enabled"), self.late_fsync()) {
-            ("0", _) => {
-                "it is declared durable, and appends nothing to disk: the declaration is ignored"
-                    .to_owned()
-            }
-            (_, Some(setting)) => format!(
-                "it is declared durable, and does not write each change to disk ({setting}): it votes at once after a \
-                 crash"
-            ),
-            ("1", None) if self.setting("appendfsync").is_some() => return None,
-            _ => {
-                let what = "it is declared durable, and does not show whether it keeps each change";
-                return Some(Level::Note.finding("durability", what, ""));
-            }
-        };
-        let remedy = "appendonly yes and appendfsync always, or do not declare it durable";
-        Some(Level::Warning.finding("not-durable", what, remedy))
     }
 }
 
@@ -424,8 +404,7 @@ mod tests {
                 info,
                 ..Server::default()
             }
-            .risks()
-            .is_withheld
+            .is_withheld()
         };
         assert!(is_withheld("") && is_withheld("run_id:a") && is_withheld("maxmemory_policy:a"));
         assert!(!is_withheld("run_id:a\nmaxmemory_policy:a"));

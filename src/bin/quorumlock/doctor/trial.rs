@@ -1,10 +1,11 @@
 //! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that
 //! takes.
 
-use super::findings::{Finding, Level};
+use super::findings::Findings;
+use super::findings::Level::Warning;
 use crate::deployment::Deployment;
 use crate::exit::Failure;
-use crate::json::{Object, list, maybe, object, quoted};
+use crate::json::{Object, maybe, object, quoted};
 use crate::report::write_line;
 use crate::times::Times;
 use quorumlock::event::{Event, Mismatch};
@@ -24,7 +25,7 @@ const TTL: Duration = Duration::from_secs(5);
 pub(super) struct Trial {
     /// Why no lock can be taken.
     pub(super) error: Option<String>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Findings,
     /// How long each pair took.
     times: Times,
     /// What the client knows of each node afterwards.
@@ -61,7 +62,7 @@ pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure>
         let remedy = "fenced locks do not work; other locks do";
         trial
             .findings
-            .push(Level::Warning.finding("no-fencing", error.to_string(), remedy));
+            .add(Warning, "no-fencing", error.to_string(), remedy);
     }
     trial.nodes = redlock.nodes()?;
     trial.mismatches = mismatches.try_iter().collect();
@@ -70,14 +71,14 @@ pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure>
 }
 
 /// Releases a lock. That a majority does not confirm it is no reason for which none could be taken.
-fn release(findings: &mut Vec<Finding>, guard: MutexGuard) {
+fn release(findings: &mut Findings, guard: MutexGuard) {
     let what = match guard.unlock() {
         Ok(ReleaseOutcome::Released) => return,
         Ok(_) => "a lock was not there at its release".to_owned(),
         Err(error) => error.to_string(),
     };
-    if findings.is_empty() {
-        findings.push(Level::Warning.finding("no-release", what, "see the nodes"));
+    if findings.worst().is_none() {
+        findings.add(Warning, "no-release", what, "see the nodes");
     }
 }
 
@@ -91,11 +92,12 @@ impl Trial {
     fn plain(&mut self, mutex: &Mutex, ttl: Duration) -> quorumlock::Result<()> {
         let guard = mutex.lock()?;
         if guard.extend(ttl)? != ExtendOutcome::Extended {
-            self.findings.push(Level::Warning.finding(
+            self.findings.add(
+                Warning,
                 "no-extension",
                 "a lock could not be extended",
                 "see the nodes",
-            ));
+            );
         }
         release(&mut self.findings, guard);
         let Trial {
@@ -112,14 +114,14 @@ impl Trial {
             Some(error) => write_line!("a lock of all nodes: {error}"),
             None => write_line!("a lock of all nodes: taken and released in {}", self.times),
         }
-        self.findings.iter().for_each(Finding::show);
+        self.findings.show();
     }
 
     pub(super) fn json(&self) -> Object {
         object! {
             "error": maybe(self.error.as_ref().map(quoted)),
             _: self.times.json(),
-            "findings": list(self.findings.iter().map(Finding::json)),
+            "findings": self.findings.json(),
         }
     }
 }
