@@ -196,7 +196,6 @@ pub use api::aliases::{
 pub use api::builder::Builder;
 pub use api::builder::label::host_label;
 #[cfg(feature = "cli")]
-#[cfg_attr(docsrs, doc(cfg(feature = "cli")))]
 pub use api::builder::node_stream::NodeStream;
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
@@ -211,7 +210,6 @@ pub use api::redlock::Redlock;
 pub use api::settings::Settings;
 pub use api::shutdown::ShutdownOutcome;
 #[cfg(feature = "tls")]
-#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use api::tls::Tls;
 pub use api::wait::{CancelHandle, Wait};
 pub use api::watchdog::Watchdog;

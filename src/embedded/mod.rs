@@ -101,7 +101,6 @@ impl EmbeddedNode {
 
     /// The certificate of the CA that has issued the node's, in PEM; none of a node without TLS.
     #[cfg(feature = "embedded-tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
     pub fn root_pem(&self) -> Option<&str> {
         self.identity.as_ref().map(|identity| &*identity.root_pem)
     }
@@ -267,7 +266,6 @@ impl NodeBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "embedded-tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
     pub fn tls(mut self) -> NodeBuilder {
         self.has_tls = true;
         self

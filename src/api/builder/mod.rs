@@ -385,7 +385,6 @@ impl Builder {
     /// certificate. Default: the roots of the system with the feature `tls-native-roots`, otherwise
     /// none. See [`Tls`](crate::Tls).
     #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, tls: crate::Tls) -> Builder {
         self.tls = tls;
         self

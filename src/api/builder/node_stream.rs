@@ -55,7 +55,6 @@ impl Builder {
     /// [`Config`](ErrorKind::Config): no such node, or as for [`build`](Builder::build) of nodes,
     /// credentials and TLS. [`Unavailable`](ErrorKind::Unavailable), with one cause, which tells
     /// how far it came.
-    #[cfg_attr(docsrs, doc(cfg(feature = "cli")))]
     pub fn open(&self, index: usize, timeout: Duration) -> Result<NodeStream> {
         let endpoints = self.endpoints()?;
         let transports = transports(self, &endpoints)?;

@@ -66,7 +66,6 @@ mod variants;
 
 pub use crate::algorithm::incarnation::mismatch::Mismatch;
 #[cfg(feature = "log")]
-#[cfg_attr(docsrs, doc(cfg(feature = "log")))]
 pub use logging::log;
 pub use reason::{GaveUpReason, LossReason};
 pub use severity::Severity;

@@ -153,7 +153,6 @@ impl Counters {
     /// The recorder must be installed before this is called: it receives nothing of what was
     /// registered before.
     #[cfg(feature = "metrics")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn recorder(&self) -> impl Fn(&Event) + Send + Sync + 'static + use<> {
         recorded::describe();
         let counters = self.clone();
@@ -162,7 +161,6 @@ impl Counters {
 
     /// Updates all series of the recorder of the crate `metrics` now.
     #[cfg(feature = "metrics")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn update_recorder(&self) {
         for class in self.0.classes.iter() {
             self.0.recorded.update(class);
