@@ -14,6 +14,7 @@ use crate::exit::{self, Exit, Failure};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ExitStatus};
@@ -31,18 +32,18 @@ const STOP_PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct Group {
     child: Child,
     pid: Pid,
-    has_own_group: bool,
+    /// Otherwise it is in the process group of this program, and gets what a terminal sends.
+    pub(super) has_own_group: bool,
     status: Option<ExitStatus>,
 }
 
 impl Group {
-    /// Starts the process, which waits at the gate, with these variables, and perhaps with a
-    /// process group of its own. `not_started` is where the step writes that it cannot become the
-    /// command. That does not inherit it.
+    /// Starts the process, which waits at the gate, with these variables: in a process group of its
+    /// own, unless it is to stay in this one or reads from a terminal. `not_started` is where the
+    /// step writes that it cannot become the command. That does not inherit it.
     pub(super) fn start(
         options: &Options,
         variables: Vec<(&'static str, String)>,
-        has_own_group: bool,
         not_started: BorrowedFd<'_>,
     ) -> Result<Group, Failure> {
         adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
@@ -63,6 +64,7 @@ impl Group {
             step.env_remove("QUORUMLOCK_NODES");
         }
         step.envs(variables);
+        let has_own_group = !(options.foreground || io::stdin().is_terminal());
         if has_own_group {
             step.process_group(0);
         }

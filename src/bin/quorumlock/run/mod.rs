@@ -35,7 +35,7 @@ use group::Group;
 use quorumlock::MutexGuard;
 use quorumlock::kind::Any;
 use signals::Signals;
-use std::io::{IsTerminal, PipeReader, Write, pipe};
+use std::io::{PipeReader, Write, pipe};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use supervise::{LOST, Outcome, Supervisor, is_readable};
@@ -89,10 +89,9 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         ..
     } = *job;
     let loss = loss_pipe(&held)?;
-    let shares_group = options.foreground || std::io::stdin().is_terminal();
     let (not_started, inherited) = not_started::pipe().map_err(Failure::system("make a pipe"))?;
     let variables = variables(options, &held);
-    let group = Group::start(options, variables, !shares_group, inherited.as_fd())?;
+    let group = Group::start(options, variables, inherited.as_fd())?;
     drop(inherited);
     // The last look: what has arrived by now starts nothing.
     let looked = boot_time();
@@ -113,7 +112,6 @@ fn under_lock(job: &Job<'_>, held: Held) -> Result<Exit, Failure> {
         not_started: &not_started,
         looked,
         loss: &loss,
-        shares_group,
     };
     let Outcome {
         exit,

@@ -56,8 +56,6 @@ pub(super) struct Supervisor<'a> {
     pub(super) looked: Duration,
     /// Readable when a lock is lost.
     pub(super) loss: &'a PipeReader,
-    /// Whether the command is in the process group of this program, and gets what a terminal sends.
-    pub(super) shares_group: bool,
 }
 
 impl Supervisor<'_> {
@@ -174,7 +172,7 @@ impl Supervisor<'_> {
 
     /// Whether the command has got what this program received.
     fn has(&self, received: Received) -> bool {
-        self.shares_group && received.is_from_terminal
+        !self.group.has_own_group && received.is_from_terminal
     }
 
     fn pass_on(&self, received: Received) {
