@@ -5,7 +5,8 @@
 //! one whose memory is full a write that needs some. A script that has written runs to its end:
 //! nothing is refused after its first write, even if that one had no effect.
 
-use super::command::{self, Needs};
+use super::command;
+use super::command::Needs::{self, Memory, Writes};
 use super::config::{Condition, ServerKind};
 use super::keyspace::{Keyspace, Member, Millis};
 use super::pubsub::Exchange;
@@ -69,13 +70,13 @@ impl<'s> Calls<'s> {
 
     /// `DEL`: whether there was such a key.
     pub(super) fn del(&mut self, key: &[u8]) -> Result<bool, Failure> {
-        Ok(self.write("DEL")?.remove(key))
+        Ok(self.write("DEL", Writes)?.remove(key))
     }
 
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
         let key = self.key;
-        let database = self.write("SET")?;
+        let database = self.write("SET", Memory)?;
         let deadline = database.deadline_of_set(milliseconds)?;
         database.set(key, value, Some(deadline));
         Ok(())
@@ -84,7 +85,7 @@ impl<'s> Calls<'s> {
     /// `SET KEYS[1] value`.
     pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
         let key = self.key;
-        self.write("SET")?.set(key, value, None);
+        self.write("SET", Memory)?.set(key, value, None);
         Ok(())
     }
 
@@ -100,7 +101,7 @@ impl<'s> Calls<'s> {
 
     /// `PEXPIRE`: whether there is such a key.
     pub(super) fn pexpire(&mut self, key: &[u8], milliseconds: &[u8]) -> Result<bool, Failure> {
-        self.write("PEXPIRE")?.expire(key, milliseconds)
+        self.write("PEXPIRE", Writes)?.expire(key, milliseconds)
     }
 
     /// `PUBLISH`: whether a connection receives it.
@@ -116,26 +117,25 @@ impl<'s> Calls<'s> {
 
     /// `ZADD`, to the queue.
     pub(super) fn zadd(&mut self, score: f64, member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZADD")?;
+        self.write("ZADD", Memory)?;
         self.database.add(&self.queue, score, member)
     }
 
     /// `ZREM`, from the queue: whether there was such a member, and it is removed.
     pub(super) fn zrem(&mut self, member: &[u8]) -> Result<bool, Failure> {
-        self.write("ZREM")?;
+        self.write("ZREM", Writes)?;
         self.database.remove_member(&self.queue, member)
     }
 
     /// `ZREMRANGEBYSCORE queue (score +inf`.
     pub(super) fn remove_above(&mut self, score: f64) -> Result<(), Failure> {
-        self.write("ZREMRANGEBYSCORE")?;
+        self.write("ZREMRANGEBYSCORE", Writes)?;
         self.database.remove_above(&self.queue, score)
     }
 
     /// The database, for a command that writes and is about to run. Before Redis 7.0, the error of
     /// a command that the server did not run names the line of the script.
-    fn write(&mut self, command: &str) -> Result<&mut Keyspace, Failure> {
-        let needs = command::needs(command).unwrap_or(Needs::Writes);
+    fn write(&mut self, command: &str, needs: Needs) -> Result<&mut Keyspace, Failure> {
         let refusal = command::check(needs, self.condition, self.kind);
         let Some(error) = refusal.err().filter(|_| !self.has_written) else {
             self.has_written = true;
