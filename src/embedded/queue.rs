@@ -84,17 +84,19 @@ pub(super) trait LockKind {
     }
 }
 
-/// Runs the part of a script that is about the queue. `ours` is whether the lock is held with the
-/// caller's token; for a release: was. `holder` is what the key of the lock holds, or nothing.
+/// What the key of a lock holds.
+pub(super) struct Held {
+    /// Whether that is the caller's token; for a release: was.
+    pub(super) is_ours: bool,
+    /// The value, or nothing.
+    pub(super) by: Vec<u8>,
+}
+
+/// Runs the part of a script that is about the queue.
 ///
 /// # Errors
 /// What keeps it from an answer.
-pub(super) fn run(
-    calls: &mut Calls<'_>,
-    kind: impl LockKind,
-    ours: bool,
-    holder: Vec<u8>,
-) -> Answer {
+pub(super) fn run(calls: &mut Calls<'_>, kind: impl LockKind, held: Held) -> Answer {
     let verb = calls.text(1);
     let me = match verb {
         b"take" => calls.text(4),
@@ -105,8 +107,7 @@ pub(super) fn run(
     let queue = Queue {
         calls,
         kind,
-        ours,
-        holder,
+        held,
         me,
         told: 0,
         has_more: false,
@@ -133,8 +134,7 @@ pub(super) fn turn(calls: &Calls<'_>, member: &[u8]) -> Vec<u8> {
 struct Queue<'q, 's, K> {
     calls: &'q mut Calls<'s>,
     kind: K,
-    ours: bool,
-    holder: Vec<u8>,
+    held: Held,
     /// The caller's entry, or nothing.
     me: &'s [u8],
     /// How many entries have received a message.
@@ -150,7 +150,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
     /// What keeps the caller's entry from being removed.
     fn end(mut self, is_leave: bool) -> Answer {
         let ticket = if is_leave { b"" } else { self.calls.text(4) };
-        let mut done = !is_leave && self.ours;
+        let mut done = !is_leave && self.held.is_ours;
         if !ticket.is_empty() {
             // No failure of these keeps a release from an answer.
             let _ = score(ticket).map(|score| self.calls.zadd(score, self.me));
@@ -179,7 +179,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
     }
 
     fn take(mut self) -> Answer {
-        if self.ours {
+        if self.held.is_ours {
             return Ok(self.kind.has_key(self.calls));
         }
         let mode = self.calls.text(6);
@@ -225,7 +225,7 @@ impl<K: LockKind> Queue<'_, '_, K> {
 
     /// What a refusal shows of the holder.
     fn holder_shown(&self) -> String {
-        let holder = &self.holder[..];
+        let holder = &self.held.by[..];
         let digits = holder
             .iter()
             .take_while(|byte| byte.is_ascii_hexdigit())

@@ -5,7 +5,7 @@
 
 use crate::embedded::calls::Calls;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
-use crate::embedded::queue::{self, LockKind};
+use crate::embedded::queue::{self, Held, LockKind};
 use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 use crate::protocol::kinds::fenced::FencedValue;
 use crate::protocol::kinds::plain::Signature;
@@ -27,7 +27,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
     let is_valid = stored.is_some();
     let mut stored = stored.unwrap_or_default();
     let verb = calls.text(1);
-    let mut ours = is_valid
+    let ours = is_valid
         && verb != b"leave"
         && stored.owner.token == Signature::of_request(calls.text(2)).token;
     if verb == b"release" {
@@ -55,8 +55,8 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         b"raise" | b"extend" => return renew(calls, stored, left, ours),
         _ => {}
     }
-    ours = ours && (verb == b"release" || left > 0);
-    let holder = if left > 0 {
+    let is_ours = ours && (verb == b"release" || left > 0);
+    let by = if left > 0 {
         stored.owner.token.clone()
     } else {
         Vec::new()
@@ -68,8 +68,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             is_valid,
             left,
         },
-        ours,
-        holder,
+        Held { is_ours, by },
     )
 }
 

@@ -2,7 +2,7 @@
 //! Rust. The part about the queue is [`queue`].
 
 use crate::embedded::calls::Calls;
-use crate::embedded::queue::{self, LockKind};
+use crate::embedded::queue::{self, Held, LockKind};
 use crate::embedded::reply::{Answer, Failure, Reply, Reply::Integer};
 
 struct Plain {
@@ -31,19 +31,20 @@ pub(super) fn run_owned<K: LockKind>(
     let mut owner = calls
         .get(key)
         .map_or_else(|_| Some(Vec::new()), |owner| owner.map(<[u8]>::to_vec));
-    let ours = owner.is_some() && owner.as_deref() == calls.argument(2);
+    let is_ours = owner.is_some() && owner.as_deref() == calls.argument(2);
     if calls.argument(1) == Some(b"release") {
-        if ours {
+        if is_ours {
             calls.del(key)?;
             owner = None;
         }
         if calls.argument(3).is_none() && (owner.is_some() || !calls.database.exists(&calls.queue))
         {
-            return Ok(Integer(i64::from(ours)));
+            return Ok(Integer(i64::from(is_ours)));
         }
     }
     let kind = kind(owner.is_some())?;
-    queue::run(calls, kind, ours, owner.unwrap_or_default())
+    let by = owner.unwrap_or_default();
+    queue::run(calls, kind, Held { is_ours, by })
 }
 
 impl LockKind for Plain {

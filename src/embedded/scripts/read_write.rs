@@ -6,7 +6,7 @@
 use crate::embedded::calls::Calls;
 use crate::embedded::keyspace::Millis;
 use crate::embedded::numbers::{is_ahead, latest_floor, signed};
-use crate::embedded::queue::{self, CLIENT, LockKind, WRITER, send, turn};
+use crate::embedded::queue::{self, CLIENT, Held, LockKind, WRITER, send, turn};
 use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
 use crate::protocol::kinds::key_kind::Hold;
 use crate::protocol::kinds::number::number;
@@ -52,7 +52,7 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         _ => {}
     }
     // A reader that holds the lock asks again for another thread, as a new one.
-    let ours = own.is_some() && (verb != b"take" || asks_to_write && lock.stored.is_write);
+    let is_ours = own.is_some() && (verb != b"take" || asks_to_write && lock.stored.is_write);
     if verb == b"release" {
         if let Some(own) = own {
             lock.stored.holds.remove(own);
@@ -60,16 +60,16 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
             lock.store(calls)?;
         }
         if calls.text(3).is_empty() && !calls.database.exists(&calls.queue) {
-            return Ok(Integer(i64::from(ours)));
+            return Ok(Integer(i64::from(is_ours)));
         }
     }
-    let holder = lock
+    let by = lock
         .stored
         .holds
         .first()
         .map(|hold| hold.signature.clone())
         .unwrap_or_default();
-    queue::run(calls, lock, ours, holder)
+    queue::run(calls, lock, Held { is_ours, by })
 }
 
 impl ReadWrite {
