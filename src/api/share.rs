@@ -10,21 +10,43 @@ use crate::events::spans::{HoldOutcome, HoldSpan};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What one guard has of a shared lock.
 pub(crate) struct Share {
     /// The span of a reader. It is dropped first, because it looks at the lock.
-    span: HoldSpan,
+    shown: ShownShare,
     pub(crate) lock: Arc<SharedLock>,
     /// What this guard has called when the lock is lost.
     losses: OnceLock<Box<OwnLosses>>,
 }
 
+/// The span of a share.
+struct ShownShare {
+    span: HoldSpan,
+    lock: Weak<SharedLock>,
+}
+
+impl ShownShare {
+    /// Ends the span if the lock is lost.
+    fn end_if_lost(&self) {
+        self.span.end_if(|| self.lock.upgrade()?.held.loss());
+    }
+}
+
+impl Drop for ShownShare {
+    fn drop(&mut self) {
+        self.end_if_lost();
+    }
+}
+
 impl Share {
     pub(crate) fn of(lock: Arc<SharedLock>) -> Share {
         Share {
-            span: HoldSpan::NONE,
+            shown: ShownShare {
+                span: HoldSpan::NONE,
+                lock: Weak::new(),
+            },
             lock,
             losses: OnceLock::new(),
         }
@@ -33,12 +55,9 @@ impl Share {
     /// The hold of this guard is shown by this span, as long as the guard exists and the lock is
     /// not lost.
     pub(crate) fn shown_by(mut self, span: HoldSpan) -> Share {
-        self.span = span;
-        self.span.ask_for_loss(|| {
-            let lock = Arc::downgrade(&self.lock);
-            move || lock.upgrade().and_then(|lock| lock.held.loss())
-        });
-        self.span.end_on_loss(|callback| {
+        let lock = Arc::downgrade(&self.lock);
+        self.shown = ShownShare { span, lock };
+        self.shown.span.end_on_loss(|callback| {
             if self.lock.held.is_watched() {
                 _ = self.on_lost(callback);
             }
@@ -69,14 +88,14 @@ impl Share {
     /// Ends this share, and releases the lock if it is the last.
     pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
         self.lock.held.client.check_process()?;
-        self.span.end_if_lost();
+        self.shown.end_if_lost();
         // Another thread may just be taking or ending a share.
         let others = Arc::strong_count(&self.lock).saturating_sub(1);
         let outcome = match Arc::into_inner(self.lock) {
             Some(lock) => lock.held.unlock(|| ()),
             None => Ok(ReleaseOutcome::StillHeld(others.max(1))),
         };
-        self.span.end(match outcome {
+        self.shown.span.end(match outcome {
             Ok(ReleaseOutcome::Expired) => HoldOutcome::Expired,
             Ok(ReleaseOutcome::Released) => HoldOutcome::Released,
             Ok(ReleaseOutcome::StillHeld(_)) => HoldOutcome::StillHeld,
@@ -88,19 +107,19 @@ impl Share {
     /// Ends the guard and keeps the lock, if no other guard shares it.
     pub(crate) fn detach(self) -> Result<DetachedLease> {
         self.lock.held.client.check_process()?;
-        self.span.end_if_lost();
+        self.shown.end_if_lost();
         let Some(lock) = Arc::into_inner(self.lock) else {
             let message = "other guards of this client share the lock: not detached";
             return Err(config_error(message));
         };
         let lease = lock.held.detach()?;
-        self.span.end(HoldOutcome::Detached);
+        self.shown.span.end(HoldOutcome::Detached);
         Ok(lease)
     }
 
     /// Ends the share of a call that does not return it, and that delivers queued events itself.
     pub(crate) fn give_back(self) {
-        self.span.end_if_lost();
+        self.shown.end_if_lost();
         if let Some(lock) = Arc::into_inner(self.lock) {
             lock.held.post_release();
         }

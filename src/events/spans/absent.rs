@@ -35,19 +35,13 @@ impl HoldSpan {
         HoldSpan
     }
 
-    pub(crate) fn ask_for_loss<L>(&self, _: impl FnOnce() -> L)
-    where
-        L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
-    {
-    }
-
     pub(crate) fn link(&self) -> SpanLink {
         SpanLink
     }
 
     pub(crate) fn end_on_loss(&self, _: impl FnOnce(Box<dyn FnOnce() + Send>)) {}
 
-    pub(crate) fn end_if_lost(&self) {}
+    pub(crate) fn end_if(&self, _: impl FnOnce() -> Option<HoldOutcome>) {}
 
     pub(crate) fn end(&self, _: HoldOutcome) {}
 }

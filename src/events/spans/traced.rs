@@ -9,7 +9,7 @@ use crate::events::report::isolated;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, is_in_callback, lock};
 use crate::protocol::lock_key::LockKey;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tracing::level_filters::LevelFilter;
 use tracing::span::Id;
 use tracing::{Level, Span, field, span};
@@ -32,12 +32,8 @@ pub(crate) struct HoldSpan(Option<Arc<Hold>>);
 /// What can end a hold shares it.
 struct Hold {
     span: Mutex<Option<OpenSpan>>,
-    /// Returns how the hold has ended, if it has without a release.
-    loss: OnceLock<LossCheck>,
     opened_in: ForkEpoch,
 }
-
-type LossCheck = Box<dyn Fn() -> Option<HoldOutcome> + Send + Sync>;
 
 /// A span that is not closed yet.
 struct OpenSpan {
@@ -105,19 +101,8 @@ impl HoldSpan {
             Arc::new(Hold {
                 opened_in: open.opened_in,
                 span: Mutex::new(Some(open)),
-                loss: OnceLock::new(),
             })
         }))
-    }
-
-    /// What it asks when the guard ends: how the hold has ended, if it has without a release.
-    pub(crate) fn ask_for_loss<L>(&self, loss: impl FnOnce() -> L)
-    where
-        L: Fn() -> Option<HoldOutcome> + Send + Sync + 'static,
-    {
-        if let Some(hold) = &self.0 {
-            hold.loss.get_or_init(|| Box::new(loss()));
-        }
     }
 
     pub(crate) fn link(&self) -> SpanLink {
@@ -133,10 +118,10 @@ impl HoldSpan {
         }
     }
 
-    /// Ends if the hold has ended without a release.
-    pub(crate) fn end_if_lost(&self) {
+    /// Ends if the hold has ended like this.
+    pub(crate) fn end_if(&self, ended: impl FnOnce() -> Option<HoldOutcome>) {
         if let Some(hold) = &self.0
-            && let Some(outcome) = hold.loss.get().and_then(|loss| loss())
+            && let Some(outcome) = ended()
         {
             hold.end(outcome);
         }
@@ -151,7 +136,6 @@ impl HoldSpan {
 
 impl Drop for HoldSpan {
     fn drop(&mut self) {
-        self.end_if_lost();
         self.end(HoldOutcome::Dropped);
     }
 }
