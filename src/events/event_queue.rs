@@ -32,6 +32,9 @@ use std::time::Duration;
 /// slow for all.
 const LIMIT: usize = 65_536;
 
+/// A function of the program that receives each event.
+pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
 /// What the events of a release need in addition to its outcome.
 #[derive(Debug)]
 pub(crate) struct ReleaseContext {
@@ -48,16 +51,17 @@ pub(crate) struct ReleaseContext {
     pub(crate) is_observed: bool,
 }
 
-/// Events that were not delivered yet.
+/// What reports the events of a client, and those that were not delivered yet.
 #[derive(Default)]
 pub(crate) struct EventQueue {
     /// Whether any event is queued: a caller that finds none takes no mutex.
     any: AtomicBool,
     inner: Mutex<Inner>,
-    names: Arc<Names>,
-    counters: Option<Counters>,
+    pub(super) names: Arc<Names>,
+    pub(super) counters: Option<Counters>,
+    pub(super) observers: Vec<Observer>,
     /// No observer gets what is queued.
-    is_unobserved: bool,
+    pub(super) is_unobserved: bool,
 }
 
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::algorithm::queue::AskedBecause;
 use crate::algorithm::vote::Tally;
 use crate::events::error::NodeFault;
 use crate::events::event::{Event, GaveUpReason, LossReason};
-use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::events::event_queue::{EventQueue, Observer, ReleaseContext};
 use crate::events::metrics::class::{Class, ExtensionResult};
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
@@ -23,9 +23,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function of the program that receives each event.
-pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
-
 /// Most queued events that one call delivers in addition to its own. The observer's time for each
 /// is lost to the call. With 32 and an observer that takes 1 ms, the slowest call of a busy program
 /// takes less than 0.1 s.
@@ -34,17 +31,10 @@ const MOST_QUEUED: usize = 32;
 /// Reports the events of one client. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Reporter {
-    target: Option<Arc<Target>>,
+    /// The observers, the counters, and the events that wait.
+    target: Option<Arc<EventQueue>>,
     /// How many queued events are delivered after an event of a call.
     most_queued: usize,
-}
-
-/// The observers and counters.
-struct Target {
-    observers: Vec<Observer>,
-    counters: Option<Counters>,
-    names: Arc<Names>,
-    queue: Arc<EventQueue>,
 }
 
 /// A call that ended with the lock.
@@ -79,18 +69,9 @@ impl Reporter {
     ) -> Reporter {
         let is_observed = !observers.is_empty();
         let target = (is_observed || counters.is_some()).then(|| {
-            let names = Arc::clone(names);
-            let queue = Arc::new(EventQueue::new(
-                Arc::clone(&names),
-                counters.clone(),
-                is_observed,
-            ));
-            Arc::new(Target {
-                observers,
-                counters,
-                names,
-                queue,
-            })
+            let mut queue = EventQueue::new(Arc::clone(names), counters, is_observed);
+            queue.observers = observers;
+            Arc::new(queue)
         });
         Reporter {
             target,
@@ -109,7 +90,7 @@ impl Reporter {
 
     /// The queue for events that belong to no call.
     pub(crate) fn event_queue(&self) -> Option<Arc<EventQueue>> {
-        self.target.as_ref().map(|target| Arc::clone(&target.queue))
+        self.target.clone()
     }
 
     /// Whether an event of this thread would be counted or reported now.
@@ -159,7 +140,7 @@ impl Reporter {
     pub(crate) fn has_queued(&self) -> bool {
         self.target
             .as_ref()
-            .is_some_and(|target| !is_in_callback() && target.queue.is_waiting())
+            .is_some_and(|target| !is_in_callback() && target.is_waiting())
     }
 
     /// Delivers queued events, as many as one call may.
@@ -171,7 +152,7 @@ impl Reporter {
         if let Some(target) = &self.target
             && !is_in_callback()
         {
-            target.queue.deliver(most, |event| target.call(event));
+            target.deliver(most, |event| target.call(event));
         }
     }
 
@@ -184,7 +165,7 @@ impl Reporter {
         while self.has_queued() && has_time() {
             self.deliver_at_most(1);
         }
-        let count = target.queue.abandon();
+        let count = target.abandon();
         if count > 0 {
             target.call(&Event::EventsDropped { count });
         }
@@ -382,7 +363,7 @@ impl Reporter {
         faults: &[(NodeId, Fault)],
     ) {
         if let (Some(target), Some(release)) = (&self.target, release) {
-            let events = target.queue.ended(&release, tally.release(), faults, false);
+            let events = target.ended(&release, tally.release(), faults, false);
             let events = events.into_iter().flatten();
             events.for_each(|event| target.call(&event));
         }
@@ -411,17 +392,17 @@ impl Reporter {
     }
 
     /// None if observers receive no event of this thread.
-    fn observed_here(&self) -> Option<&Target> {
+    fn observed_here(&self) -> Option<&EventQueue> {
         self.target
             .as_deref()
             .filter(|target| target.is_observed_here())
     }
 }
 
-impl Target {
+impl EventQueue {
     /// Whether observers receive an event of this thread.
     fn is_observed_here(&self) -> bool {
-        !self.observers.is_empty() && !is_in_callback()
+        !self.is_unobserved && !is_in_callback()
     }
 
     /// Calls each observer, in order.
