@@ -8,7 +8,6 @@ use crate::events::error::Result;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
-use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -381,12 +380,7 @@ impl MutexGuard<Slot> {
     }
 }
 
-/// Shows the name and the remaining time, never the owner token.
-impl<K: Kind> fmt::Debug for MutexGuard<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MutexGuard")
-            .field("name", &self.name())
-            .field("remaining", &self.remaining())
-            .finish_non_exhaustive()
-    }
+shown! {
+    /// Shows the name and the remaining time, never the owner token.
+    MutexGuard<K>: guard => "name": guard.name(), "remaining": guard.remaining()
 }
