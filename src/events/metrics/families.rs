@@ -28,7 +28,7 @@ pub(crate) type Labels = Vec<(&'static str, &'static str)>;
 
 impl Family {
     /// With these labels.
-    const fn by(self, labels: &'static [Label]) -> Family {
+    pub(super) const fn by(self, labels: &'static [Label]) -> Family {
         Family { labels, ..self }
     }
 
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-const fn family(kind: Kind, name: &'static str, help: &'static str) -> Family {
+pub(super) const fn family(kind: Kind, name: &'static str, help: &'static str) -> Family {
     Family {
         name,
         kind,
@@ -153,23 +153,6 @@ pub(crate) const NUMBERS: [Family; 7] = [
     ]),
 ];
 
-pub(crate) const NODE_UP: Family = family(Gauge, "quorumlock_node_up", "Whether the node answers.");
-pub(crate) const NODE_VOTES: Family = family(
-    Gauge,
-    "quorumlock_node_votes",
-    "Whether the votes of the node count.",
-);
-pub(crate) const NODE_QUARANTINE: Family = family(
-    Gauge,
-    "quorumlock_node_quarantine_seconds",
-    "Time until the votes of the node count again.",
-);
-pub(crate) const NODE_MISMATCH: Family = family(
-    Gauge,
-    "quorumlock_node_mismatch",
-    "Whether what the node remembers of other programs does not fit the client.",
-)
-.by(&[("of", &MISMATCHES)]);
 /// What programs that use a node may not agree on.
 pub(crate) const MISMATCHES: [&str; 3] = ["max_ttl", "nodes", "rights"];
 pub(crate) const NODE_REPLY: Family = family(

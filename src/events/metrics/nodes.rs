@@ -1,7 +1,8 @@
 //! The nodes that are shown: the nodes of the clients that count, asked for when the text is
 //! written.
 
-use super::families::{Family, MISMATCHES, NODE_MISMATCH, NODE_QUARANTINE, NODE_UP, NODE_VOTES};
+use super::families::Kind::Gauge;
+use super::families::{Family, MISMATCHES, family};
 use crate::fault::counts::FaultCounts;
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
@@ -47,10 +48,35 @@ type Values = fn(&NodeSample) -> Vec<Duration>;
 
 /// The gauges of a node: flags, but for one time.
 pub(super) const GAUGES: [(Family, Values); 4] = [
-    (NODE_UP, |node| vec![flag(node.is_up)]),
-    (NODE_VOTES, |node| vec![flag(node.votes)]),
-    (NODE_QUARANTINE, |node| vec![node.quarantine]),
-    (NODE_MISMATCH, |node| node.mismatches.map(flag).to_vec()),
+    (
+        family(Gauge, "quorumlock_node_up", "Whether the node answers."),
+        |node| vec![flag(node.is_up)],
+    ),
+    (
+        family(
+            Gauge,
+            "quorumlock_node_votes",
+            "Whether the votes of the node count.",
+        ),
+        |node| vec![flag(node.votes)],
+    ),
+    (
+        family(
+            Gauge,
+            "quorumlock_node_quarantine_seconds",
+            "Time until the votes of the node count again.",
+        ),
+        |node| vec![node.quarantine],
+    ),
+    (
+        family(
+            Gauge,
+            "quorumlock_node_mismatch",
+            "Whether what the node remembers of other programs does not fit the client.",
+        )
+        .by(&[("of", &MISMATCHES)]),
+        |node| node.mismatches.map(flag).to_vec(),
+    ),
 ];
 
 /// A flag as the number of a gauge.
