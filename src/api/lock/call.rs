@@ -81,11 +81,10 @@ impl<'m> LockCall<'m> {
     /// The keys that a wait is for: the slots of a semaphore, the key of a set with this index, or
     /// all of them.
     pub(super) fn awaited_keys(&self, index: Option<usize>) -> &'m [Arc<str>] {
-        let keys = self.key().each();
-        match (&self.lock.permits, index) {
-            (Some(permits), _) => &permits.keys,
-            (None, Some(index)) => slice::from_ref(&keys[index]),
-            (None, None) => keys,
+        let keys = self.lock.keys();
+        match index {
+            Some(index) if self.lock.permits.is_none() => slice::from_ref(&keys[index]),
+            _ => keys,
         }
     }
 

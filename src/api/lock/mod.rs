@@ -152,6 +152,14 @@ impl Lock {
         self.permits.as_ref().map_or(0, |permits| permits.count)
     }
 
+    /// Its keys: of a semaphore, those of its slots.
+    pub(super) fn keys(&self) -> &[Arc<str>] {
+        match &self.permits {
+            Some(permits) => &permits.keys,
+            None => self.key().each(),
+        }
+    }
+
     /// Whether it is of several names.
     fn is_set(&self) -> bool {
         matches!(self.local, LocalLock::Set(_))

@@ -260,6 +260,15 @@ impl Mutex<Any> {
     }
 }
 
+#[cfg(feature = "cli")]
+impl Mutex<Any> {
+    /// The keys of the lock: of a semaphore, those of all its slots.
+    #[doc(hidden)]
+    pub fn keys(&self) -> Vec<String> {
+        self.lock.keys().iter().map(ToString::to_string).collect()
+    }
+}
+
 impl Mutex<Set> {
     /// The names, without the prefix: sorted, and each once.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {

@@ -198,7 +198,7 @@ impl Job<'_> {
         };
         for name in &self.options.names {
             let mutex = self.mutex(name);
-            let keys = self.options.lock.keys(self.deployment.prefix(), name);
+            let keys = mutex.keys();
             let survey = || Survey::of_keys(self.deployment, &keys);
             let guard = match limit {
                 Some(Duration::ZERO) => attempt(&mutex, &keys, survey, &naming, cancel),

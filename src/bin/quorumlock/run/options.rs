@@ -4,7 +4,6 @@ use crate::deployment::Deployment;
 use crate::exit::{self, Failure};
 use crate::settings::{self, duration};
 use clap::{Args, ValueHint};
-use quorumlock::protocol::kinds::{fenced, plain, read_write};
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
@@ -115,21 +114,6 @@ impl Options {
 }
 
 impl LockOptions {
-    /// The keys of the lock of this name: one, or one for each permit.
-    pub(super) fn keys(&self, prefix: &str, name: &str) -> Vec<String> {
-        let kind = match self.read || self.write {
-            true => &read_write::KEYS,
-            false if self.fenced => &fenced::KEYS,
-            false => &plain::KEYS,
-        };
-        match self.permits {
-            Some(permits) => (0..permits)
-                .map(|slot| kind.key(prefix, &format!("{name}#{slot}")))
-                .collect(),
-            None => vec![kind.key(prefix, name)],
-        }
-    }
-
     /// How long to wait at most; none without a limit.
     pub(super) fn limit(&self) -> Option<Duration> {
         if self.no_wait {
