@@ -161,7 +161,8 @@
 //!   `tracing`, and through it for OpenTelemetry.
 //! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install
 //!   quorumlock --features cli --profile cli` builds. It brings clap, and adds to the library what
-//!   asks nodes for what is no lock: `Builder::open`.
+//!   that needs: `Builder::open` asks nodes for what is no lock, and `Builder::settings` and
+//!   `Mutex::keys` show what a client goes by.
 
 // On docs.rs each item of a feature names it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -206,7 +207,7 @@ pub use api::mutex::Mutex;
 pub use api::node_status::{Latency, NodeStatus};
 pub use api::owner::Owner;
 pub use api::redlock::Redlock;
-#[doc(hidden)]
+#[cfg(feature = "cli")]
 pub use api::settings::Settings;
 pub use api::shutdown::ShutdownOutcome;
 #[cfg(feature = "tls")]

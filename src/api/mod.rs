@@ -35,6 +35,10 @@ pub(crate) mod owner;
 pub(crate) mod redlock;
 #[cfg(doctest)]
 mod refused;
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(unreachable_pub, reason = "the command line reads them")
+)]
 pub(crate) mod settings;
 pub(crate) mod share;
 pub(crate) mod shared_lock;

@@ -29,7 +29,7 @@ pub struct Settings {
     /// The time to live of locks that name none. None: the default.
     pub ttl: Option<Duration>,
     /// What the client calls itself. None: it cannot be used.
-    pub label: Option<HolderLabel>,
+    pub(crate) label: Option<HolderLabel>,
     /// What is done about nodes that were restarted.
     pub restart_policy: RestartPolicy,
     /// Whether all nodes are declared durable, unless their URLs declare something else.

@@ -172,8 +172,7 @@ impl Builder {
     }
 
     /// Where each node is, and how to log in there.
-    #[doc(hidden)]
-    pub fn endpoints(&self) -> Result<Vec<Endpoint>> {
+    pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
         if self.nodes.is_empty() {
             return Err(config_error(
                 "no node: name at least one with Builder::node",

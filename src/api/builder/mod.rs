@@ -468,8 +468,8 @@ impl Builder {
         self
     }
 
-    /// The settings that are values, for the command line.
-    #[doc(hidden)]
+    /// The settings as they are now, with the defaults of those that were not set.
+    #[cfg(feature = "cli")]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

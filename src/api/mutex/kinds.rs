@@ -262,8 +262,7 @@ impl Mutex<Any> {
 
 #[cfg(feature = "cli")]
 impl Mutex<Any> {
-    /// The keys of the lock: of a semaphore, those of all its slots.
-    #[doc(hidden)]
+    /// The keys on the nodes: one, or for a semaphore one for each permit.
     pub fn keys(&self) -> Vec<String> {
         self.lock.keys().iter().map(ToString::to_string).collect()
     }

@@ -241,7 +241,9 @@ impl Options {
             builder = builder.credentials(move |_| password_of(&command));
         }
         let client = builder.clone().build().map_err(failed)?;
-        let endpoints = builder.endpoints().map_err(failed)?;
+        let endpoints = urls(&variables)
+            .filter_map(|url| Endpoint::parse(url).ok())
+            .collect();
         Ok(Deployment {
             builder,
             client,
