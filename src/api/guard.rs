@@ -8,6 +8,7 @@ use crate::events::error::Result;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -380,7 +381,12 @@ impl MutexGuard<Slot> {
     }
 }
 
-shown! {
-    /// Shows the name and the remaining time, never the owner token.
-    MutexGuard<K>: guard => "name": guard.name(), "remaining": guard.remaining()
+/// Shows the name and the remaining time, never the owner token.
+impl<K: Kind> fmt::Debug for MutexGuard<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutexGuard")
+            .field("name", &self.name())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
 }

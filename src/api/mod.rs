@@ -2,22 +2,6 @@
 //! status of nodes. A [`Mutex`](mutex::Mutex) is a shell around a [`Lock`](lock::Lock), a guard
 //! around what is [`Held`](held::Held): those are the same for every kind.
 
-/// Shows a type by its name and these fields alone: the others may be secret, or are not for
-/// programs.
-macro_rules! shown {
-    ($(#[$what:meta])* $type:ident $(<$kind:ident>)?: $this:pat => $($name:literal: $value:expr),*) => {
-        $(#[$what])*
-        impl $(<$kind: crate::api::kind::Kind>)? std::fmt::Debug for $type $(<$kind>)? {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let $this = self;
-                f.debug_struct(stringify!($type))
-                    $(.field($name, &$value))*
-                    .finish_non_exhaustive()
-            }
-        }
-    };
-}
-
 pub(crate) mod aliases;
 pub(crate) mod builder;
 pub(crate) mod client;

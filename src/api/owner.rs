@@ -4,6 +4,7 @@ use crate::api::lock::Lock;
 use crate::api::shared_lock::SharedLock;
 use crate::engine::swept_table::SweptTable;
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
@@ -96,7 +97,11 @@ impl Owner {
     }
 }
 
-shown! { Owner: _ => }
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
+    }
+}
 
 /// The owner that this thread is. A thread that is just ending is one that holds nothing.
 pub(in crate::api) fn of_thread() -> Rc<Owner> {

@@ -13,6 +13,7 @@ use crate::api::shared_lock::SharedLocks;
 use crate::api::shutdown::{self, ShutdownOutcome};
 use crate::events::error::Result;
 use crate::events::metrics::nodes::NodeSample;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -290,4 +291,10 @@ impl Redlock {
     }
 }
 
-shown! { Redlock: redlock => "nodes": redlock.client.names.nodes }
+impl fmt::Debug for Redlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redlock")
+            .field("nodes", &self.client.names.nodes)
+            .finish_non_exhaustive()
+    }
+}

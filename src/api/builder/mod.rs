@@ -486,9 +486,14 @@ impl Builder {
     }
 }
 
-shown! {
-    /// Shows the settings without the nodes, whose URLs hold passwords.
-    Builder: builder => "nodes": builder.nodes.len(), "prefix": builder.settings.prefix
+/// Shows the settings without the nodes, whose URLs hold passwords.
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("nodes", &self.nodes.len())
+            .field("prefix", &self.settings.prefix)
+            .finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::protocol::error_reply::ErrorReply;
 use crate::protocol::moved::NamedMaster;
 use crate::protocol::resp::{self, Reply};
 use crate::protocol::server_info::ServerInfo;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::ToSocketAddrs;
 use std::time::Duration;
@@ -253,7 +254,11 @@ impl Write for NodeStream {
     }
 }
 
-shown! { NodeStream: _ => }
+impl fmt::Debug for NodeStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeStream").finish_non_exhaustive()
+    }
+}
 
 fn with_cause(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), cause_of(&error))

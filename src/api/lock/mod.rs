@@ -28,6 +28,7 @@ use crate::protocol::key_space;
 use crate::protocol::kinds::{self, fenced};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use slots::{MOST_PERMITS, PermitSlots};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -271,5 +272,14 @@ fn refusal(client: &Client, key: &LockKey, kind: Kind) -> Option<String> {
                 "a prefix and resource name that begin with {beginning:?}, which is reserved for {what}s"
             )
         })
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex")
+            .field("name", &self.name())
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ use crate::api::lock::Lock;
 use crate::api::wait::Wait;
 use crate::api::watchdog::Watchdog;
 use crate::events::error::Result;
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -296,4 +297,8 @@ impl<K: Kind> Clone for Mutex<K> {
     }
 }
 
-shown! { Mutex<K>: mutex => "name": mutex.name(), "ttl": mutex.lock.ttl }
+impl<K: Kind> fmt::Debug for Mutex<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lock.fmt(f)
+    }
+}
