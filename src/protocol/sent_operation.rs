@@ -136,8 +136,6 @@ impl SentOperation {
     pub(super) fn plain_vote(&self, reply: Reply<'_>) -> Option<PlainVote> {
         let Asked { verb, wire, least } = self.asked;
         let (is_granted, fence) = match (verb, reply) {
-            // One of a set is a part of the vote.
-            _ if self.part > 0 => return None,
             (AskedVerb::Acquire, Reply::Simple(b"OK")) if wire.is_token_only => (true, None),
             (AskedVerb::Acquire, Reply::Bulk(None)) if wire.is_token_only => (false, None),
             (AskedVerb::Extend, Reply::Integer(1)) => (true, None),
@@ -316,8 +314,6 @@ mod tests {
             .into_iter()
             .chain((-5..5).map(Reply::Integer))
             {
-                let of_a_set = SentOperation { part: 1, ..sent };
-                assert!(of_a_set.plain_vote(reply).is_none(), "it is a part of one");
                 let Some(PlainVote {
                     is_granted, fence, ..
                 }) = sent.plain_vote(reply)

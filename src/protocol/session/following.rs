@@ -2,10 +2,11 @@
 
 use super::backlog::Backlog;
 use super::log::Log;
+use super::parts::PartAnswers;
 use super::request::Request;
-use super::requests::Awaited;
-use super::{Command, PlainVote, Session};
+use super::{Answer, Command, PlainVote, Session};
 use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
 use crate::fault::protocol_error::ProtocolError;
 
 impl Session {
@@ -36,30 +37,46 @@ impl Session {
             .follow(log.enter(self.looks.checked_at, is_first));
     }
 
-    /// Takes the next reply if it only grants or refuses what is in the log.
+    /// Takes the next reply if it only grants or refuses what is in the log. The replies about the
+    /// keys of a set are taken together, if all grant.
     ///
     /// # Errors
     /// The bytes are no reply. The connection must be given up.
     #[inline]
     pub fn next_plain_vote(&mut self, log: &Log) -> Result<Option<PlainVote>, ProtocolError> {
-        let Some(&Awaited {
-            request: Request::Operation(ref sent),
-            asked_at,
-            ..
-        }) = self.pipeline.front(log)
-        else {
-            return Ok(None);
-        };
-        let Some((reply, length)) = self.incoming.decode()? else {
-            return Ok(None);
-        };
-        let Some(vote) = sent.plain_vote(reply) else {
-            return Ok(None);
-        };
-        let is_release = sent.asked.is_release();
-        self.taken(length, is_release);
-        self.latency.record(self.incoming.read_at.since(asked_at));
-        Ok(Some(vote))
+        loop {
+            let Some(awaited) = self.pipeline.front(log) else {
+                return Ok(None);
+            };
+            let (Request::Operation(sent) | Request::Part(sent)) = &awaited.request else {
+                return Ok(None);
+            };
+            let Some((reply, length)) = self.incoming.decode()? else {
+                return Ok(None);
+            };
+            let Some(vote) = sent.plain_vote(reply) else {
+                return Ok(None);
+            };
+            if let Request::Part(_) = awaited.request {
+                if !vote.is_granted {
+                    return Ok(None);
+                }
+                self.parts.add(sent.part, Answer::Vote(Vote::Granted));
+                self.taken(length, false);
+                continue;
+            }
+            if sent.part > 0 {
+                if !(vote.is_granted && self.parts.have_granted()) {
+                    return Ok(None);
+                }
+                self.parts = PartAnswers::default();
+            }
+            let is_release = sent.asked.is_release();
+            let time = self.incoming.read_at.since(awaited.asked_at);
+            self.taken(length, is_release);
+            self.latency.record(time);
+            return Ok(Some(vote));
+        }
     }
 
     /// The server was asked with the log whether it is still a master.
@@ -122,6 +139,52 @@ mod tests {
 
     const SET: Verb = Verb::Acquire { ttl_millis: 1 };
     const RELEASE: Verb = Verb::Release(None);
+
+    /// All keys of a set are granted by one vote, however its parts arrive. A refusal is more than
+    /// that, and says which keys are refused.
+    #[test]
+    fn a_set_is_granted_by_one_plain_vote_and_refused_by_an_event() {
+        const YES: &str = "+OK\r\n";
+        const NO: &str = "$-1\r\n";
+        let set = LockKey::of("", ["a", "b", "c"]);
+        let token = OwnerToken::from_entropy([1; 20]);
+        let acquire = operation(SET);
+        for (replies, refused) in [
+            ([YES, YES, YES], None),
+            ([YES, YES, NO], Some((Vote::Partial, 4))),
+            ([YES, NO, YES], Some((Vote::Partial, 2))),
+            ([NO, NO, NO], Some((Vote::Refused, 7))),
+        ] {
+            for is_split in [false, true] {
+                let mut log = Log::default();
+                let mut session = follower(&mut log);
+                for slot in [0, 1] {
+                    log.append(&Command::new(ticket(slot), &acquire, &set, &token), NOW);
+                }
+                session.pipeline.sent(session.pipeline.unsent(&log).len());
+                // Behind it another one, which is refused as if it were the first.
+                for (slot, replies, refused) in [
+                    (0, replies, refused),
+                    (1, [NO, NO, NO], Some((Vote::Refused, 7))),
+                ] {
+                    let (mut granted, mut events) = (Vec::new(), Vec::new());
+                    for (part, reply) in replies.into_iter().enumerate() {
+                        feed(&mut session, reply.as_bytes());
+                        if is_split || part == 2 {
+                            granted.extend(session.next_plain_vote(&log).unwrap());
+                            events.extend(events_in(&mut session, &log, ""));
+                        }
+                    }
+                    let granted: Vec<_> = granted.iter().map(|vote| vote.ticket).collect();
+                    let event = refused.map(|(vote, keys)| {
+                        SessionEvent::Answered(ticket(slot), Answer::RefusedFor(vote, keys))
+                    });
+                    assert_eq!(events, Vec::from_iter(event.clone()), "{replies:?}");
+                    assert_eq!(granted == [ticket(slot)], event.is_none(), "{replies:?}");
+                }
+            }
+        }
+    }
 
     /// Whatever was sent and answered of the log, the rest is sent and answered once, in order.
     #[test]

@@ -28,6 +28,11 @@ impl PartAnswers {
         self.worst = Some(worst);
     }
 
+    /// Whether all parts so far were granted.
+    pub(super) fn have_granted(&self) -> bool {
+        matches!(self.worst, None | Some(Answer::Vote(Vote::Granted)))
+    }
+
     /// Takes the answer to the last part, and returns the answer to the whole request. `acquires`:
     /// it was to set the keys.
     pub(super) fn finish(&mut self, part: u8, answer: Answer, acquires: bool) -> Answer {
