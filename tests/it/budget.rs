@@ -28,16 +28,16 @@ const fn budget(kind: &'static str, nodes: usize, most: [f64; 7]) -> Budget {
 /// Columns: kind, nodes; instructions, polls, reads, clock reads beside two for each poll, entropy,
 /// allocations, files.
 const BUDGETS: [Budget; 10] = [
-    budget("plain", 1, [13_300.0, 2.5, 2.5, 11.0, 1.0, 0.0, 82.0]),
-    budget("plain", 5, [25_800.0, 5.5, 11.0, 11.0, 1.0, 0.0, 92.0]),
-    budget("fenced", 1, [16_600.0, 2.5, 2.5, 11.0, 1.0, 1.0, 91.0]),
-    budget("fenced", 5, [39_000.0, 5.5, 13.0, 11.0, 1.0, 2.0, 102.0]),
-    budget("write", 1, [23_300.0, 2.5, 2.5, 18.0, 2.0, 9.0, 98.0]),
-    budget("write", 5, [43_000.0, 5.5, 13.0, 18.0, 2.0, 9.0, 107.0]),
-    budget("read", 1, [25_200.0, 2.5, 2.5, 19.0, 2.0, 10.0, 99.0]),
-    budget("read", 5, [44_000.0, 5.5, 13.0, 19.0, 2.0, 11.0, 110.0]),
-    budget("set", 1, [17_600.0, 2.5, 2.5, 11.0, 1.0, 0.0, 91.0]),
-    budget("set", 5, [41_500.0, 5.5, 13.0, 11.0, 1.0, 0.0, 100.0]),
+    budget("plain", 1, [13_000.0, 2.5, 2.5, 11.0, 1.0, 0.0, 82.0]),
+    budget("plain", 5, [24_800.0, 5.5, 11.0, 11.0, 1.0, 0.0, 92.0]),
+    budget("fenced", 1, [15_400.0, 2.5, 2.5, 11.0, 1.0, 1.0, 85.0]),
+    budget("fenced", 5, [31_500.0, 5.5, 13.0, 11.0, 1.0, 2.0, 96.0]),
+    budget("write", 1, [22_000.0, 2.5, 2.5, 18.0, 2.0, 9.0, 98.0]),
+    budget("write", 5, [35_500.0, 5.5, 13.0, 18.0, 2.0, 9.0, 107.0]),
+    budget("read", 1, [24_000.0, 2.5, 2.5, 19.0, 2.0, 10.0, 99.0]),
+    budget("read", 5, [38_000.0, 5.5, 13.0, 19.0, 2.0, 11.0, 110.0]),
+    budget("set", 1, [15_000.0, 2.5, 2.5, 11.0, 1.0, 0.0, 82.0]),
+    budget("set", 5, [29_500.0, 5.5, 13.0, 11.0, 1.0, 0.0, 92.0]),
 ];
 
 /// Instructions, system calls, allocations and files, each with a bound that it must not exceed.
