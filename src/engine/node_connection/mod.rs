@@ -55,9 +55,10 @@ use std::time::Duration;
 
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Time after which a connection is read before it is used again: what is written to one that the
-/// server has closed is lost. Long against the time between two calls of a busy program, which is
-/// spared the system calls, and short against the time after which servers close idle connections.
+/// Time after which a connection is polled or read before it is used again: what is written to one
+/// that the server has closed is lost. Long against the time between two calls of a busy program,
+/// which is spared the system calls, and short against the time after which servers close idle
+/// connections.
 pub(super) const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
@@ -152,7 +153,7 @@ impl NodeConnection {
     }
 
     /// Whether requests can be queued without another check of the connection: it is open, was read
-    /// a moment ago, and the node answers in time. This is the common case, and the check is cheap.
+    /// a moment ago, and the node answers in time.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         let is_read = now.since(self.session.incoming.read_at) <= IDLE_CHECK;
         self.is_in_use() && is_read && !self.backlog().is_late(self.node_timeout, now)
