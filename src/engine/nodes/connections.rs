@@ -14,8 +14,8 @@ use super::poll_list::PollList;
 use super::vote_filter::VoteFilter;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Clock, Timestamp};
+use crate::engine::node_connection::NodeConnection;
 use crate::engine::node_connection::login::Login;
-use crate::engine::node_connection::{IDLE_CHECK, NodeConnection};
 use crate::events::event::Event;
 use crate::events::node_states::NodeStates;
 use crate::fault::credentials_error::CredentialsError;
@@ -42,8 +42,6 @@ pub(in crate::engine) struct Connections {
     pub(super) unsent: NodeSet,
     /// When the latest of it was queued.
     pub(super) queued_at: Timestamp,
-    /// When all were polled last.
-    pub(super) polled_at: Timestamp,
     /// The nodes whose sockets did not take all bytes of the last write.
     pub(super) blocked: NodeSet,
     pub(super) poll: PollList,
@@ -88,10 +86,14 @@ impl Connections {
         self.changing(node)
     }
 
-    /// Whether the end of a connection would have been noticed: a thread polls, or has polled a
-    /// moment ago.
-    pub(super) fn are_polled(&self, now: Timestamp) -> bool {
-        self.poll.watch.is_none() || now.since(self.polled_at) <= IDLE_CHECK
+    /// The nodes that can be asked without another look at their connections: their votes count as
+    /// they are, and a poll a moment ago would have shown the end of one.
+    pub(super) fn ready(&self, now: Timestamp) -> NodeSet {
+        if self.poll.is_fresh(now) {
+            self.counting
+        } else {
+            NodeSet::EMPTY
+        }
     }
 
     pub(super) fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {

@@ -4,7 +4,7 @@
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::busy_poll::Spin;
-use crate::engine::node_connection::NodeConnection;
+use crate::engine::node_connection::{IDLE_CHECK, NodeConnection};
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::session::Log;
@@ -20,6 +20,8 @@ pub(super) struct PollList {
     pub(super) watch: Option<Box<Watch>>,
     /// How often a list was taken. What is older than the last one is not kept.
     taken: u64,
+    /// When the list that is kept was polled.
+    polled_at: Timestamp,
     /// The nodes whose connections may have changed since they were listed.
     stale: NodeSet,
     /// Those for which something is due at a time, though their streams are not ready.
@@ -39,6 +41,7 @@ impl PollList {
             spin: Spin::new(spin),
             watch,
             taken: 0,
+            polled_at: Timestamp::ORIGIN,
             stale,
             timed,
             writable,
@@ -83,13 +86,24 @@ impl PollList {
 
     /// Takes the list back after a poll, without the streams that were closed meanwhile.
     #[inline]
-    pub(super) fn put_back(&mut self, watch: Box<Watch>, connections: &[NodeConnection]) {
+    pub(super) fn put_back(
+        &mut self,
+        watch: Box<Watch>,
+        connections: &[NodeConnection],
+        now: Timestamp,
+    ) {
         if watch.number == self.taken {
+            self.polled_at = now;
             self.watch = Some(watch);
             for node in self.stale.iter() {
                 self.forget_closed(node, &connections[node.index()]);
             }
         }
+    }
+
+    /// Whether the end of a connection would have shown a moment ago.
+    pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
+        now.since(self.polled_at) <= IDLE_CHECK
     }
 
     /// The nodes for which something may be due though their streams are not ready.

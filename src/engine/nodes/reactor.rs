@@ -121,7 +121,6 @@ impl Reactor for Nodes {
     }
 
     fn absorb(&mut self, mut watch: Box<Watch>, now: Timestamp) {
-        self.connections.polled_at = now;
         self.connections.poll.drain_waker(&watch);
         self.connections.leave_late(now);
         if watch.woken {
@@ -145,7 +144,7 @@ impl Reactor for Nodes {
         let ended = self
             .subscribers
             .absorb(&mut watch, connections, &mut self.rounds, now);
-        connections.poll.put_back(watch, &connections.each);
+        connections.poll.put_back(watch, &connections.each, now);
         for (node, notice) in ended {
             // A call that has ended got a message: its entry is removed on that node.
             self.update_queue(

@@ -5,6 +5,7 @@
 //! its fault at once. The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
+use super::connections::Connections;
 use super::submission::{
     AttemptRecord, AttemptRequest, InTurn, KeyOrigin, LeaseRequest, Release, ReleaseScope,
 };
@@ -15,14 +16,12 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::Reactor;
 use crate::engine::rounds::{Attempt, HolderQuestion, Purpose};
 use crate::fault::Fault;
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::operation::{Departure, Operation, Verb};
 use crate::protocol::session::{Command, Session, Ticket};
 use std::sync::Arc;
-use std::time::Duration;
 
 impl Nodes {
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is
@@ -227,7 +226,7 @@ impl Nodes {
             context: None,
         };
         let ticket = self.open_command(purpose, key, token, kind, verb);
-        for node in reached.without(self.connections.counting).iter() {
+        for node in reached.without(self.connections.ready(now)).iter() {
             self.prepare_to_release(node, now);
         }
         let mut ready = NodeSet::EMPTY;
@@ -421,10 +420,10 @@ impl Nodes {
     /// Does what was left for the next operation. What was not polled a moment ago is polled: a
     /// connection may have been closed.
     fn tidy(&mut self, now: Timestamp) {
-        if !self.connections.counting.is_empty() && !self.connections.are_polled(now) {
-            let mut watch = self.watch(false, now);
-            Nodes::poll(&mut watch, Duration::ZERO);
-            self.absorb(watch, now);
+        let Connections { poll, counting, .. } = &self.connections;
+        // While a thread polls, it has the list, and each connection is read.
+        if !counting.is_empty() && poll.watch.is_some() && !poll.is_fresh(now) {
+            self.look(now);
         }
         self.connections.leave_late(now);
         self.expire_background(now, now);
@@ -451,8 +450,7 @@ impl Nodes {
     /// Prepares these nodes for a request, and returns those that it can be queued for. The others
     /// have voted with their faults.
     fn prepare(&mut self, ticket: Ticket, nodes: NodeSet, now: Timestamp) -> NodeSet {
-        // The others were polled when the operation began.
-        let unknown = nodes.without(self.connections.counting);
+        let unknown = nodes.without(self.connections.ready(now));
         let mut ready = nodes.without(unknown);
         for node in unknown.iter() {
             let Err(fault) = self.prepare_to_ask(node, now) else {

@@ -211,10 +211,10 @@ fn the_list_of_an_older_poll_is_not_kept() {
     let mut cluster = Cluster::in_use(3, at(1));
     let [older, newer] = [(); 2].map(|()| cluster.nodes.watch(true, at(1)));
     let Connections { each, poll, .. } = &mut cluster.nodes.connections;
-    poll.put_back(older, each);
-    assert!(poll.watch.is_none());
-    poll.put_back(newer, each);
-    assert!(poll.watch.is_some());
+    poll.put_back(older, each, at(3));
+    assert!(poll.watch.is_none() && !poll.is_fresh(at(3)));
+    poll.put_back(newer, each, at(2));
+    assert!(poll.watch.is_some() && poll.is_fresh(at(3)));
     // What has ended meanwhile is not on the list.
     let watch = cluster.nodes.watch(true, at(1));
     cluster.servers[0].end();
@@ -223,7 +223,7 @@ fn the_list_of_an_older_poll_is_not_kept() {
         cluster.nodes.connections[node(0)].is_closed().then_some(())
     });
     let Connections { each, poll, .. } = &mut cluster.nodes.connections;
-    poll.put_back(watch, each);
+    poll.put_back(watch, each, at(2));
     let streams = &poll.watch.as_ref().unwrap().streams;
     assert!(streams[0].is_none() && streams[1].is_some());
 }

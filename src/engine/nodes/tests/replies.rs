@@ -8,6 +8,7 @@ use crate::engine::nodes::status::{NodeState, NodeStatusSnapshot};
 use crate::engine::tests::{REPLICA, SERVER, bulk, introduction};
 use crate::protocol::operation::{Operation, Verb};
 use crate::protocol::session::Wakes;
+use std::thread;
 
 const GRANTED: &str = "+OK\r\n";
 const REFUSED: &str = "$-1\r\n";
@@ -54,44 +55,62 @@ fn the_votes_of_a_node_count_as_they_are_while_nothing_is_held_against_it() {
 }
 
 #[test]
-fn connections_are_polled_before_they_are_used_unless_a_thread_polls_or_did_a_moment_ago() {
+fn connections_are_polled_before_they_are_used_unless_they_were_a_moment_ago() {
     type Ask = fn(&mut Cluster, Timestamp) -> Ticket;
     let acquire: Ask = Cluster::acquire;
     let release: Ask = |cluster, now| cluster.release(EVERYWHERE, NodeSet::first(3), now);
-    for (ask, is_polling, asked, polled) in [
-        (acquire, false, 6, 5),
-        (acquire, false, 7, 7),
-        (acquire, true, 7, 5),
-        (release, false, 6, 5),
-        (release, false, 7, 7),
+    for (ask, asked, looked) in [
+        (acquire, 6, 1),
+        (acquire, 7, 7),
+        (release, 6, 1),
+        (release, 7, 7),
     ] {
         let mut cluster = Cluster::in_use(3, at(1));
         (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
         cluster.step(at(5));
-        let _watch = cluster.nodes.connections.poll.watch.take_if(|_| is_polling);
         assert_eq!(cluster.nodes.connections.counting, NodeSet::first(3));
         let ticket = ask(&mut cluster, at(asked));
         assert!(cluster.faulted(ticket).is_empty());
-        let polled_at = cluster.nodes.connections.polled_at;
-        assert_eq!(polled_at, at(polled), "asked at {asked} ms");
+        let each = &cluster.nodes.connections.each;
+        let read_at = each.iter().map(|each| each.session.incoming.read_at);
+        assert!(read_at.eq([at(looked); 3]), "asked at {asked} ms");
     }
 }
 
 #[test]
 fn a_connection_that_has_ended_while_it_was_idle_is_made_anew_before_it_is_used() {
+    for (has_replied, is_polling) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut cluster = Cluster::in_use(3, at(1));
+        (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
+        // A quorum decides, and the reply of the other node stays unread.
+        let decided = cluster.acquire(at(2));
+        for index in 0..3 {
+            cluster.servers[index].received();
+        }
+        (0..2).for_each(|index| cluster.answer(index, GRANTED, at(3 + index as u64)));
+        cluster.nodes.rounds.conclude(decided);
+        let _watch = is_polling.then(|| cluster.nodes.watch(false, at(4)));
+        if has_replied {
+            cluster.servers[2].send(GRANTED);
+        }
+        cluster.servers[2].end();
+        // By then it has arrived.
+        thread::sleep(Duration::from_millis(20));
+        let ticket = cluster.queue(at(50));
+        let connection = &cluster.nodes.connections[node(2)];
+        assert!(connection.is_connecting(), "{has_replied} {is_polling}");
+        assert!(cluster.faulted(ticket).is_empty());
+    }
+}
+
+#[test]
+fn replies_to_a_release_are_not_late_at_once_after_a_pause() {
     let mut cluster = Cluster::in_use(3, at(1));
     (0..3).for_each(|index| _ = cluster.nodes.read(node(index), at(1)));
-    cluster.servers[0].end();
-    let mut times = (0..).map(|time| at(5 + 2 * time));
-    soon(|| {
-        let ticket = cluster.queue(times.next()?);
-        assert!(cluster.faulted(ticket).is_empty());
-        cluster.nodes.connections[node(0)]
-            .is_connecting()
-            .then_some(())
-    });
-    let others = NodeSet::first(3).without(NodeSet::only(node(0)));
-    assert_eq!(cluster.nodes.connections.counting, others);
+    cluster.acquire(at(500));
+    (0..2).for_each(|index| cluster.answer(index, GRANTED, at(501 + index as u64)));
+    cluster.release(EVERYWHERE, NodeSet::first(3), at(503));
+    assert!(cluster.nodes.work_due(at(503)).unwrap() > at(503));
 }
 
 #[test]
