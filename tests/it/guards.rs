@@ -1,6 +1,7 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -78,6 +79,19 @@ fn a_dropped_guard_is_released_without_waiting() {
     promptly_from(SLACK, hold_and_hang, drop);
     resume(&servers);
     gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_panic_releases() {
+    let (servers, client) = deployment(3);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let _guard = take(&long_lock(&client, "k"));
+        // Not panic!, which would only add a message to the test's output.
+        resume_unwind(Box::new("in the critical section"));
+    }));
+    assert!(outcome.is_err());
+    gone_for_good(&servers, "k");
+    unlock(take(&long_lock(&client, "k")));
 }
 
 #[test]
