@@ -85,6 +85,7 @@ fn calls_in_any_order_give_what_is_promised() {
 
 #[test]
 fn a_provider_finds_the_credentials_of_each_node() {
+    skip_unless!(has_users());
     let program = compile("credentials", "tests/it/capi/credentials.c", &["-std=c99"]);
     for valgrind in [&[][..], &STRICT] {
         let servers = founded(3);
