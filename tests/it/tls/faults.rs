@@ -154,7 +154,8 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
         (Cause::TimedOut, Phase::Handshake)
     );
     server.resume().unwrap();
-    unlock(wait_for(&redlock.mutex("a")));
+    let guard = redlock.mutex("a").lock_timeout(5 * SECOND).unwrap();
+    unlock(guard.expect("it grants"));
 }
 
 #[test]
