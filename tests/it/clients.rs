@@ -2,7 +2,7 @@
 
 use crate::support::child::{Child, End};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server, free_port};
+use crate::support::server::{Answer, Plan, Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::kind::{Any, Kind};
@@ -47,6 +47,11 @@ pub(crate) fn deployment(nodes: usize) -> (Vec<Server>, Redlock) {
     let servers = Server::several(nodes).unwrap();
     let client = client(&servers);
     (servers, client)
+}
+
+/// A server whose writes are on disk before it answers them: it keeps what it has granted.
+pub(crate) fn durable() -> Plan {
+    Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"])
 }
 
 /// A client of these URLs with a long node timeout.

@@ -12,7 +12,7 @@
 
 use crate::prelude::*;
 use crate::storm::log::bytes;
-use crate::storm::{Stay, Storm, Story, Worker, durable, judge, now, number, seed};
+use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, judge, now, number, seed};
 use std::sync::atomic::AtomicU32;
 
 const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
@@ -34,7 +34,9 @@ fn fences_grow_while_everything_breaks() {
     }
     let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(600);
     let seed = seed("QUORUMLOCK_FENCE_SEED");
-    let servers = (0..SERVERS).map(|_| durable().start().unwrap()).collect();
+    let servers = (0..SERVERS)
+        .map(|_| durable_and_short().start().unwrap())
+        .collect();
     let begun = Instant::now();
     let mut storm = Storm::begin(TEST, servers, PROCESSES, seed);
     let directory = storm.workers.directory().to_owned();

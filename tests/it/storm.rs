@@ -14,7 +14,7 @@ pub(crate) mod random;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
-pub(crate) use faults::{Storm, durable};
+pub(crate) use faults::{Storm, durable_and_short};
 pub(crate) use log::{Log, Stay, Story, now};
 pub(crate) use random::Random;
 pub(crate) use worker::{Counter, Worker};

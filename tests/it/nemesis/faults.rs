@@ -10,7 +10,7 @@ use super::clocks::Clocks;
 use super::flood::flood;
 use super::packets::Packets;
 use super::*;
-use crate::storm::{Storm, durable, now};
+use crate::storm::{Storm, durable_and_short, now};
 
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
@@ -104,7 +104,7 @@ pub(crate) const STRIKES: [Strike; 29] = [
 
 impl Nemesis {
     pub(crate) fn begin(servers: usize, workers: usize, seed: u64) -> Nemesis {
-        let plan = Clocks::prepare(durable());
+        let plan = Clocks::prepare(durable_and_short());
         let servers: Vec<_> = (0..servers)
             .map(|_| plan.clone().start().unwrap())
             .collect();

@@ -9,7 +9,7 @@
 //! `QUORUMLOCK_READ_WRITE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::prelude::*;
-use crate::storm::{Stay, Storm, Story, Worker, durable, now, number, seed};
+use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, now, number, seed};
 
 const TEST: &str = "read_write::under_faults::a_writer_is_alone_while_everything_breaks";
 const PROCESSES: usize = 8;
@@ -36,7 +36,9 @@ fn a_writer_is_alone_while_everything_breaks() {
     }
     let time = Duration::from_secs(number("QUORUMLOCK_READ_WRITE_SECONDS").unwrap_or(4));
     let seed = seed("QUORUMLOCK_READ_WRITE_SEED");
-    let servers = (0..SERVERS).map(|_| durable().start().unwrap()).collect();
+    let servers = (0..SERVERS)
+        .map(|_| durable_and_short().start().unwrap())
+        .collect();
     let mut storm = Storm::begin(TEST, servers, PROCESSES, seed);
     let begun = Instant::now();
     while begun.elapsed() < time {
