@@ -442,7 +442,11 @@ fn a_password_file_is_read_again() {
         "{message}"
     );
     let none = Redlock::builder().nodes(&urls).build().unwrap_err();
-    shows(&none, "node 0: a user without a password");
+    let message = none.to_string();
+    assert!(
+        message.starts_with("node 0: a user without a password"),
+        "{message}"
+    );
     let builder = Redlock::builder().nodes(&urls);
     fails(builder.password_file(directory).build(), ErrorKind::Config);
 }
