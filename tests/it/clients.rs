@@ -430,9 +430,11 @@ pub(crate) fn count_causes(error: &Error, cause: Cause) -> usize {
     causes.filter(|node| node.cause() == cause).count()
 }
 
-/// Whether this is true of all nodes of a client.
+/// Whether this is true of all nodes of a client, which has some.
 pub(crate) fn all_nodes(client: &Redlock, is_true: impl FnMut(&NodeStatus) -> bool) -> bool {
-    client.nodes().unwrap().iter().all(is_true)
+    let nodes = client.nodes().unwrap();
+    assert!(!nodes.is_empty(), "a client without nodes");
+    nodes.iter().all(is_true)
 }
 
 pub(crate) fn all_vote(client: &Redlock) -> bool {

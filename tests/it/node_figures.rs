@@ -18,6 +18,7 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let client = client(&servers);
     assert!(all_nodes(&client, |node| node.latency().count == 0
         && node.faults().is_empty()));
+    assert_eq!(client.nodes().unwrap().len(), 3);
     client.connect(SOON).unwrap();
     assert_eq!(
         client.nodes().unwrap()[0].latency().count,
