@@ -129,7 +129,14 @@ fn side_by_side(versions: &[PathBuf; 2], sides: Sides, end: Instant) {
             let words = [&RUN[..], side.options, &["--", "sh", "-c", side.command]].concat();
             let mut command = deployment.tool_at(program, &words);
             command.current_dir(&folder);
-            run(command).exits(0);
+            let ended = run(command);
+            let options = side.options;
+            assert_eq!(
+                ended.code,
+                Some(0),
+                "{program:?} {options:?}: {}",
+                ended.all()
+            );
             count += 1;
         }
         count
@@ -214,7 +221,8 @@ fn programs_of_two_versions_wake_each_other() {
             assert_soon!(waits(), "{title}: it does not queue");
             fs::write(folder.join("go"), "").unwrap();
             let begun = Instant::now();
-            waiting.wait().exits(0);
+            let ended = waiting.wait();
+            assert_eq!(ended.code, Some(0), "{title}: {}", ended.all());
             assert!(begun.elapsed() < SOON, "{title}: {:?}", begun.elapsed());
             held.into_iter().for_each(|child| drop(child.wait()));
         }
