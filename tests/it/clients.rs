@@ -147,6 +147,12 @@ pub(crate) fn long_lock(client: &Redlock, resource: &str) -> Mutex {
     client.mutex(resource).ttl(LONG_TTL)
 }
 
+/// Shows which row of its table a test was at when it failed.
+#[allow(clippy::print_stdout)]
+pub(crate) fn at_row(row: std::fmt::Arguments) {
+    println!("{row}");
+}
+
 /// The text of this value contains that.
 #[track_caller]
 pub(crate) fn shows(value: &impl Display, text: &str) {

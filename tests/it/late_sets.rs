@@ -16,6 +16,7 @@ fn sets_that_run_late_are_undone() {
         .into_iter()
         .flat_map(|hung| [(hung, false), (hung, true)])
     {
+        at_row(format_args!("{hung} of {nodes} hang, are_open: {are_open}"));
         let servers = Server::several(nodes).unwrap();
         let hung = &servers[..hung];
         let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT * 4));
@@ -37,6 +38,7 @@ fn sets_that_run_late_are_undone() {
 #[test]
 fn sets_that_run_late_behind_a_reset_are_undone() {
     for (nodes, hung) in HUNG {
+        at_row(format_args!("{hung} of {nodes} hang"));
         undone_over_a_new_connection(nodes, hung);
     }
 }
