@@ -68,6 +68,7 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
 #[test]
 fn connections_that_were_closed_do_not_cost_an_attempt() {
     for idle in [JUST_NOW, LONG_AGO] {
+        at_row(format_args!("closed {idle:?} ago"));
         let servers = Server::several(3).unwrap();
         let mutex = long_lock(&connected(&servers), "k");
         for _ in 0..3 {
@@ -81,6 +82,7 @@ fn connections_that_were_closed_do_not_cost_an_attempt() {
 #[test]
 fn a_lock_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
+        at_row(format_args!("closed {idle:?} ago"));
         let servers = Server::several(3).unwrap();
         let client = connected(&servers);
         let guard = take(&long_lock(&client, "k"));
@@ -94,6 +96,7 @@ fn a_lock_whose_connections_were_closed_is_released() {
 #[test]
 fn a_dropped_guard_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
+        at_row(format_args!("closed {idle:?} ago"));
         let servers = Server::several(3).unwrap();
         let client = connected(&servers);
         let guard = take(&long_lock(&client, "k"));
