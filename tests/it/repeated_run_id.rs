@@ -82,8 +82,10 @@ fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
         let client = client_of_urls([genuine, servers[1].url()], &fake, number);
         for _ in 0..2 {
             let guard = take(&long_lock(&client, "k"));
-            extend(&guard, Duration::from_secs(30));
-            unlock(guard);
+            let extended = guard.extend(Duration::from_secs(30)).unwrap();
+            assert_eq!(extended, ExtendOutcome::Extended, "{:?}", client.nodes());
+            let released = guard.unlock().unwrap();
+            assert_eq!(released, ReleaseOutcome::Released, "{:?}", client.nodes());
         }
         fake_votes += usize::from(has_vote(&client, &fake));
     }
