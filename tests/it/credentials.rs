@@ -418,7 +418,7 @@ fn a_password_file_is_read_again() {
             let told = failures.all().into_iter();
             told.filter(|event| event.contains(what)).count() >= servers.len()
         });
-        assert!(is_told, "{:?}", failures.all());
+        assert!(is_told, "{what}: {:?}", failures.all());
     };
     is_told("the password file is not UTF-8");
     set_all_passwords(&servers, &["one", "two"]);
