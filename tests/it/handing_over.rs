@@ -124,7 +124,8 @@ fn a_lock_goes_on_in_another_process() {
     ]);
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     command.env(HANDED, format!("{} {}", text.expose(), urls.join(" ")));
-    assert!(succeeds(&mut command).contains("1 passed"));
+    let said = succeeds(&mut command);
+    assert!(said.contains("1 passed"), "{said}");
     let extensions = all_calls(&servers, "pexpire");
     assert!(extensions >= 2, "it was not extended there");
     gone_for_good(&servers, KEY);
