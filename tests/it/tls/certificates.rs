@@ -153,11 +153,13 @@ impl Authority {
     }
 
     fn openssl(&self, arguments: &str) {
-        let mut command = Command::new("openssl");
-        command
+        let output = Command::new("openssl")
             .args(arguments.split_whitespace())
-            .current_dir(&self.directory);
-        succeeds(&mut command);
+            .current_dir(&self.directory)
+            .output()
+            .expect("openssl is needed to issue certificates: `apt-get install openssl`");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "openssl {arguments}: {errors}");
     }
 
     pub(crate) fn directory(&self) -> &Path {
