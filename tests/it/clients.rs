@@ -343,11 +343,13 @@ pub(crate) fn figure(server: &Server, field: &str) -> u64 {
 }
 
 /// How many connections a server has accepted.
+#[track_caller]
 pub(crate) fn connections(server: &Server) -> u64 {
     figure(server, "total_connections_received")
 }
 
 /// How often a server has run a command, by its own count.
+#[track_caller]
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let statistics = server.text(&["INFO", "commandstats"]);
     let start = format!("cmdstat_{command}:calls=");
@@ -358,16 +360,24 @@ pub(crate) fn calls(server: &Server, command: &str) -> u64 {
 }
 
 /// How often all of these servers together have run a command.
+#[track_caller]
 pub(crate) fn all_calls(servers: &[Server], command: &str) -> u64 {
-    servers.iter().map(|server| calls(server, command)).sum()
+    let mut sum = 0;
+    // From a closure, a failure would show its line.
+    for server in servers {
+        sum += calls(server, command);
+    }
+    sum
 }
 
 /// How often a server has run a script.
+#[track_caller]
 pub(crate) fn scripts_run(server: &Server) -> u64 {
     calls(server, "eval") + calls(server, "evalsha")
 }
 
 /// How often a server was asked for a lock, plain or fenced, or for its release.
+#[track_caller]
 pub(crate) fn asked(server: &Server) -> u64 {
     calls(server, "set") + scripts_run(server)
 }
@@ -437,12 +447,14 @@ pub(crate) fn count_causes(error: &Error, cause: Cause) -> usize {
 }
 
 /// Whether this is true of all nodes of a client, which has some.
+#[track_caller]
 pub(crate) fn all_nodes(client: &Redlock, is_true: impl FnMut(&NodeStatus) -> bool) -> bool {
     let nodes = client.nodes().unwrap();
     assert!(!nodes.is_empty(), "a client without nodes");
     nodes.iter().all(is_true)
 }
 
+#[track_caller]
 pub(crate) fn all_vote(client: &Redlock) -> bool {
     all_nodes(client, |node| node.state() == NodeState::Voting)
 }

@@ -51,6 +51,7 @@ pub(crate) fn fenced_values() -> Vec<(String, bool)> {
 
 /// What both reply to this call of a script, which finds this value and changes it only if it is
 /// read.
+#[track_caller]
 pub(crate) fn reply_of_both(
     sides: &mut [Raw; 2],
     value: &str,
