@@ -45,7 +45,7 @@ fn extensions(servers: &[Server]) -> u64 {
 /// Holds a lock for a while, and returns its guard. One try of three must succeed, as the machine
 /// may hold up any of them.
 #[track_caller]
-fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
+fn hold_for(time: Duration, mutex: &Mutex) -> MutexGuard {
     for _ in 0..3 {
         let guard = wait_for(mutex);
         let lost = guard.lost().unwrap();
@@ -66,7 +66,7 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     unlock(take(&long_lock(&mine, "before")));
     servers[0].pause().unwrap();
     servers[1].kill();
-    let guard = is_held_for(TTL * 3, &watched(&mine, TTL));
+    let guard = hold_for(TTL * 3, &watched(&mine, TTL));
     assert!(guard.remaining() <= TTL);
     assert!(is_held(&long_lock(&theirs, KEY)));
     unlock(guard);
