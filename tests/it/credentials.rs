@@ -72,17 +72,17 @@ fn client(servers: &[Server], password: &Arc<Cell<String>>, failures: &Seen<Stri
                 .user("app")
                 .refresh_after(REFRESH))
         })
-        .observer(failures.by(failure))
+        .observer(failures.by(failure_text))
         .build()
         .unwrap()
 }
 
-fn failure(event: &Event) -> Option<String> {
+fn failure_text(event: &Event) -> Option<String> {
     let is_failure = matches!(event, Event::CredentialsFailed { .. } | Event::Lost { .. });
     is_failure.then(|| event.to_string())
 }
 
-fn loss(event: &Event) -> Option<String> {
+fn loss_text(event: &Event) -> Option<String> {
     matches!(event, Event::Lost { .. }).then(|| event.to_string())
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn for_load(servers: &[Server]) -> Builder {
 /// the number of locks that were taken. No call fails, and no lock is lost.
 pub(crate) fn under_load(builder: Builder, rotate: impl FnOnce(&AtomicUsize)) {
     let losses = Seen::nothing();
-    let redlock = builder.observer(losses.by(loss)).build().unwrap();
+    let redlock = builder.observer(losses.by(loss_text)).build().unwrap();
     let held = redlock
         .mutex("held")
         .watchdog(Watchdog::new())
@@ -165,7 +165,7 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
                 .user("app")
                 .refresh_after(REFRESH))
         })
-        .observer(failures.by(failure));
+        .observer(failures.by(failure_text));
     under_load(builder, |pairs| {
         let begin = Instant::now();
         let mut old = "p0".to_owned();
@@ -407,7 +407,7 @@ fn a_password_file_is_read_again() {
     let failures = Seen::nothing();
     let redlock = client_at(&urls, |builder| {
         let builder = builder.password_file(&file);
-        builder.observer(failures.by(failure))
+        builder.observer(failures.by(failure_text))
     });
     let mutex = redlock.mutex("a");
     pair(&mutex);

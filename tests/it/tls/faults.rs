@@ -6,7 +6,7 @@ use quorumlock::{Error, Tls, TlsError};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// How the one node fails.
-fn failure(url: &str, tls: Tls) -> Error {
+fn handshake_error(url: &str, tls: Tls) -> Error {
     let redlock = client_at([url], |builder| builder.tls(tls).node_timeout(SECOND));
     let error = redlock.mutex("a").try_lock().unwrap_err();
     let [fault] = error.causes() else {
@@ -29,7 +29,7 @@ fn failure(url: &str, tls: Tls) -> Error {
 }
 
 fn cause(url: &str, tls: Tls) -> (Cause, bool) {
-    let error = failure(url, tls);
+    let error = handshake_error(url, tls);
     (error.causes()[0].cause(), error.is_permanent())
 }
 
@@ -169,7 +169,7 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
             .arguments(&["--tls-protocols", protocol])
             .start()
             .unwrap();
-        let missing = failure(&server.url(), authority.roots());
+        let missing = handshake_error(&server.url(), authority.roots());
         assert_eq!(
             missing.causes()[0].cause(),
             Cause::Tls(TlsError::ClientCertificateRequired),
