@@ -29,7 +29,8 @@ pub(crate) const SLACK: Duration = Duration::from_millis(20);
 /// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
 const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asserts what is to become true [`SOON`]; a message behind it is as in `assert`.
+/// Asserts what is to become true within `SOON`: [`SOON`], or what is called so where the assertion
+/// is. A message behind it is as in `assert`.
 macro_rules! assert_soon {
     ($condition:expr $(, $($message:tt)+)?) => {
         assert!(eventually(SOON, || $condition) $(, $($message)+)?)
