@@ -78,12 +78,16 @@ pub(crate) enum SocketState {
     Other,
 }
 
-/// A new folder for files of a test, whose name begins so.
+/// A new folder for files of a test, whose name begins so. What an ended process with the same id
+/// has left there is removed.
 pub(crate) fn new_folder(name: &str) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("{name}-{}-{number}", std::process::id());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if path.exists() {
+        fs::remove_dir_all(&path).expect("an old folder is removed");
+    }
     fs::create_dir_all(&path).expect("a folder");
     path
 }
