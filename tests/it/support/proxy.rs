@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 const SEGMENT: u32 = 1400;
 /// How many bytes the kernel takes for a proxy that does not read.
 const WINDOW: usize = 64 * 1024;
-/// How many bytes are kept of what the server sends on a connection at first.
+/// How many bytes are kept at most of what the server sends on a connection at first.
 const BEGINNING: usize = 16 * 1024;
 /// How many pieces, each of one read, are on a delayed wire at once, each way.
 const IN_FLIGHT: usize = 4;
@@ -180,7 +180,14 @@ impl Proxy {
             .count()
     }
 
-    /// What the server has sent at first on each connection that was made to it, in order.
+    /// Keeps what the server sends at first on connections that are made from now on without a
+    /// delay, for as long as the proxy exists.
+    pub(crate) fn keep_beginnings(&self) {
+        self.shared.state().keeps_beginnings = true;
+    }
+
+    /// What [`keep_beginnings`](Proxy::keep_beginnings) has kept of each connection, in the order
+    /// in which they were made.
     pub(crate) fn beginnings(&self) -> Vec<Vec<u8>> {
         self.shared.state().beginnings.clone()
     }
@@ -214,6 +221,7 @@ struct State {
     accepted: usize,
     beginnings: Vec<Vec<u8>>,
     connections: Vec<Connection>,
+    keeps_beginnings: bool,
     /// How long bytes are on the way, each way.
     delay: Duration,
     refuses: bool,
@@ -251,8 +259,8 @@ struct Wire {
     server: TcpStream,
     ending: Mutex<Option<Ending>>,
     is_lost: AtomicBool,
-    /// Its place among the beginnings.
-    number: usize,
+    /// Where its beginning is kept.
+    beginning: Option<usize>,
 }
 
 impl State {
@@ -383,13 +391,16 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         // Until the connection is known, its pumps pass nothing: a disturbance reaches all that
         // have passed anything.
         let mut state = shared.state();
-        state.beginnings.push(Vec::new());
+        let beginning = state.keeps_beginnings.then_some(state.beginnings.len());
+        if beginning.is_some() {
+            state.beginnings.push(Vec::new());
+        }
         let wire = Arc::new(Wire {
             client,
             server,
             ending: Mutex::new(None),
             is_lost: AtomicBool::new(false),
-            number: state.beginnings.len() - 1,
+            beginning,
         });
         let delay = state.delay;
         let pumps = [
@@ -429,8 +440,9 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return wire.end(Ending::Reset),
         };
-        if direction == Direction::ToClient && passed < BEGINNING {
-            shared.state().beginnings[wire.number].extend_from_slice(&buffer[..filled]);
+        if let (Direction::ToClient, Some(beginning)) = (direction, wire.beginning) {
+            let kept = filled.min(BEGINNING.saturating_sub(passed));
+            shared.state().beginnings[beginning].extend_from_slice(&buffer[..kept]);
         }
         passed += filled;
         let mut rest = if wire.is_lost.load(Ordering::Relaxed) {

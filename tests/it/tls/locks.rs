@@ -27,6 +27,7 @@ fn commands_and_subscriptions_share_sessions() {
         ]);
         let server = plan.start().unwrap();
         let wire = Proxy::before(server.port());
+        wire.keep_beginnings();
         let redlock = client_at([wire.url().replace("redis:", "rediss:")], |builder| {
             builder.tls(authority.roots()).node_timeout(SECOND)
         });
