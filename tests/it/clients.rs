@@ -169,7 +169,7 @@ pub(crate) fn take<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
         .expect("the lock is free")
 }
 
-/// Whether a wait of so long ends without the lock, which another client has.
+/// Whether a wait of so long ends without the lock, and without an error.
 #[track_caller]
 pub(crate) fn is_held_for<K: Kind>(mutex: &Mutex<K>, limit: Duration) -> bool {
     mutex
@@ -206,7 +206,7 @@ pub(crate) fn can_take<K: Kind>(mutex: &Mutex<K>) -> bool {
     mutex.try_lock().is_ok_and(|guard| guard.is_some())
 }
 
-/// Whether one attempt loses because another client has the lock.
+/// Whether one attempt ends without the lock, and without an error.
 #[track_caller]
 pub(crate) fn is_held<K: Kind>(mutex: &Mutex<K>) -> bool {
     mutex.try_lock().expect("enough nodes answer").is_none()
