@@ -441,7 +441,7 @@ pub(crate) fn has_cause(error: &Error, address: &str, phase: Phase, cause: Cause
     );
 }
 
-/// How many nodes have this part in an error.
+/// How many nodes have this cause in an error.
 pub(crate) fn count_causes(error: &Error, cause: Cause) -> usize {
     let causes = error.causes().iter();
     causes.filter(|node| node.cause() == cause).count()
