@@ -2,8 +2,8 @@
 //! that show it, and those tests exist; `.github/CONTRIBUTING.md` lists every variable that the
 //! tests read.
 //!
-//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` are test
-//! names in backticks:
+//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*`, in a
+//! rule or in another paragraph, are test names in backticks:
 //! - `lib::name` is a test function anywhere below `src/`;
 //! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one
 //!   in `tests/sim/recovery.rs`;
@@ -112,11 +112,17 @@ fn rules(page: &str) -> Vec<Rule<'_>> {
 fn rule(paragraph: &str) -> Option<Rule<'_>> {
     let (number, text) = paragraph.strip_prefix("**")?.split_once("** ")?;
     number.split_once('.')?.1.parse::<u32>().ok()?;
-    let tests = text.split_once("*Tests:*").map_or("", |(_, tests)| tests);
     Some(Rule {
         number,
-        tests: tests.split('`').skip(1).step_by(2).collect(),
+        tests: named_tests(text).collect(),
     })
+}
+
+/// The tests that a paragraph names.
+fn named_tests(paragraph: &str) -> impl Iterator<Item = &str> {
+    let tests = paragraph.split_once("*Tests:*");
+    let tests = tests.map_or("", |(_, tests)| tests);
+    tests.split('`').skip(1).step_by(2)
 }
 
 /// Pairs of path and text, of every file that may hold tests.
@@ -144,11 +150,10 @@ fn findings(page: &str, tests: &[(String, String)]) -> Vec<String> {
         if named.is_empty() {
             findings.push(format!("rules.md: rule {number} names no test"));
         }
-        let absent = named.iter().filter(|name| !exists(name, tests));
-        findings.extend(absent.map(|name| {
-            format!("rules.md: rule {number} names {name}, and there is no such test")
-        }));
     }
+    let named = page.split("\n\n").flat_map(named_tests);
+    let absent = named.filter(|name| !exists(name, tests));
+    findings.extend(absent.map(|name| format!("rules.md names {name}, and there is no such test")));
     findings
 }
 
