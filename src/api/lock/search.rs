@@ -14,7 +14,6 @@ use super::slots::PermitSlots;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::queue::QueueRound;
 use crate::algorithm::vote::Outcome;
 use crate::api::held::Held;
 use crate::api::held_lock::HeldLock;
@@ -53,14 +52,15 @@ impl<'a> Attempts<'a, '_> {
             return Ok(());
         };
         let mut next = self.first_slot(permits);
-        let mut is_counted = true;
+        // Whether a refused attempt is neither counted nor undone.
+        let mut is_open = false;
         for tries in 1..=MOST_TRIES {
             let Some(slot) = next.or_else(|| self.any_slot(permits)) else {
                 break;
             };
-            if tries > 1 {
+            if is_open {
                 self.undo_refused();
-                is_counted = true;
+                is_open = false;
             }
             self.search.is_asked_on = tries > 1;
             if !self.try_slot(permits, slot)? {
@@ -69,27 +69,24 @@ impl<'a> Attempts<'a, '_> {
             let Some((_, result)) = &self.last else {
                 break;
             };
-            is_counted = false;
+            is_open = true;
             let is_refused = result.tally.acquisition() == Outcome::Held;
-            let free = result
-                .queue
-                .as_deref()
-                .and_then(|round| self.free_slot(permits, round));
-            self.report_endless(permits, result);
             let was_in_turn = result.queue.is_some();
+            self.report_endless(permits, result);
+            let free = self.free_slot(permits);
             let goes_on = is_refused && tries < MOST_TRIES && self.goes_on(free, was_in_turn);
             if !goes_on {
-                self.searched(tries);
+                self.searched(permits, tries);
                 return Ok(());
             }
             self.give_up_slot();
             next = free;
         }
-        if is_counted {
+        if is_open {
+            self.searched(permits, MOST_TRIES);
+        } else {
             // All slots are this client's.
             self.machine.refused_here(self.now.steady, random());
-        } else {
-            self.searched(MOST_TRIES);
         }
         Ok(())
     }
@@ -140,8 +137,10 @@ impl<'a> Attempts<'a, '_> {
             .open_slot(&permits.locks, start, self.now.lease)
     }
 
-    /// The slot that is free on most nodes, by what they replied.
-    fn free_slot(&self, permits: &PermitSlots, round: &QueueRound) -> Option<usize> {
+    /// The slot that is free on most nodes, by what they replied to the last attempt.
+    fn free_slot(&self, permits: &PermitSlots) -> Option<usize> {
+        let (_, result) = self.last.as_ref()?;
+        let round = result.queue.as_deref()?;
         let setup = self.setup();
         let start = random() as usize % permits.keys.len();
         let is_open = |slot| permits.slots.is_open(&permits.locks, slot, self.now.lease);
@@ -188,21 +187,11 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// Counts the whole attempt.
-    fn searched(&mut self, round_trips: u32) {
+    fn searched(&mut self, permits: &PermitSlots, round_trips: u32) {
         if !matches!(&self.last, Some((_, result)) if result.is_won()) {
             self.give_up_slot();
         }
-        let round = self
-            .last
-            .as_ref()
-            .and_then(|(_, result)| result.queue.as_deref());
-        self.search.free = self
-            .call
-            .lock
-            .permits
-            .as_ref()
-            .zip(round)
-            .and_then(|(permits, round)| self.free_slot(permits, round));
+        self.search.free = self.free_slot(permits);
         self.attempted(round_trips);
         // A slot that was granted too late is given up as well.
         if self.machine.is_lost() {
