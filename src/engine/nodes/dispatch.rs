@@ -23,12 +23,13 @@ impl Nodes {
         self.read_while(|received| received == Received::Much, node, now)
     }
 
-    pub(super) fn read_while(
-        &mut self,
-        goes_on: fn(Received) -> bool,
-        node: NodeId,
-        now: Timestamp,
-    ) -> bool {
+    /// Reads until nothing is left: only then does the end of a connection show. False as by
+    /// [`read`](Nodes::read).
+    pub(super) fn read_to_end(&mut self, node: NodeId, now: Timestamp) -> bool {
+        self.read_while(|received| received != Received::Nothing, node, now)
+    }
+
+    fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
         let mut is_answered = false;
         loop {
             let received = self.connections[node].read(now);

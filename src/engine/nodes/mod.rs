@@ -26,8 +26,8 @@ mod tests;
 mod vote_filter;
 
 use super::driver::Reactor;
+use super::node_connection::NodeConnection;
 use super::node_connection::login::{Provider, Renewal, Use};
-use super::node_connection::{NodeConnection, Received};
 use super::rounds::{Purpose, RoundResult, Rounds};
 use crate::algorithm::incarnation::Rules;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -141,8 +141,7 @@ impl Nodes {
             }
         }
         if self.connections[node].needs_read(now) {
-            // The end of a connection shows only when nothing is left before it.
-            self.read_while(|received| received != Received::Nothing, node, now);
+            self.read_to_end(node, now);
         }
         if let Some(fault) = self.connections[node].exceeded_limit(now) {
             self.lose(node, fault, now);
@@ -158,10 +157,9 @@ impl Nodes {
             self.connections[node].session.incoming.read_at = now;
         }
         self.absorb(watch, now);
-        // The end of a connection shows only when nothing is left before it.
         for node in readable.iter() {
             if self.connections[node].is_open() {
-                self.read_while(|received| received != Received::Nothing, node, now);
+                self.read_to_end(node, now);
             }
         }
     }
