@@ -79,15 +79,21 @@ fn connections_that_were_closed_do_not_cost_an_attempt() {
     }
 }
 
+/// A lock that is held, on three servers that closed their connections so long ago.
+fn held_since_connections_were_closed(idle: Duration) -> (Vec<Server>, Redlock, MutexGuard) {
+    at_row(format_args!("closed {idle:?} ago"));
+    let servers = Server::several(3).unwrap();
+    let client = connected(&servers);
+    let guard = take(&long_lock(&client, "k"));
+    close_connections(&servers);
+    thread::sleep(idle);
+    (servers, client, guard)
+}
+
 #[test]
 fn a_lock_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
-        at_row(format_args!("closed {idle:?} ago"));
-        let servers = Server::several(3).unwrap();
-        let client = connected(&servers);
-        let guard = take(&long_lock(&client, "k"));
-        close_connections(&servers);
-        thread::sleep(idle);
+        let (servers, client, guard) = held_since_connections_were_closed(idle);
         unlock(guard);
         assert_soon!(is_released_everywhere(&client, &servers));
     }
@@ -96,12 +102,7 @@ fn a_lock_whose_connections_were_closed_is_released() {
 #[test]
 fn a_dropped_guard_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
-        at_row(format_args!("closed {idle:?} ago"));
-        let servers = Server::several(3).unwrap();
-        let client = connected(&servers);
-        let guard = take(&long_lock(&client, "k"));
-        close_connections(&servers);
-        thread::sleep(idle);
+        let (servers, _client, guard) = held_since_connections_were_closed(idle);
         drop(guard);
         // Servers that are near are connected to within the call, and no other call comes.
         nowhere(&servers, "k");
