@@ -15,6 +15,17 @@ use crate::fault::{Fault, Phase};
 pub(super) const ACQUIRE: Verb = Verb::Acquire { ttl_millis: 30_000 };
 pub(super) const EXTEND: Verb = Verb::Extend { ttl_millis: 30_000 };
 
+/// Why servers run no script, or not all of one.
+pub(super) const SCRIPT_ERRORS: &str = "
+    -ERR unknown command 'EVAL', with args beginning with: 'l'  | NoScripts
+    -ERR Could not find scripting engine 'lua' | NoScripts
+    -NOPERM this user has no permissions to run the 'eval' command | NoScripts
+    -NOPERM No permissions to access a key | NoPermission
+    -ERR The user executing the script can't run this command or subcommand | NoPermission
+    -OOM command not allowed when used memory > 'maxmemory'. | OutOfMemory
+    -READONLY You can't write against a read only replica. | ReadOnly
+";
+
 pub(super) fn operation(verb: Verb, kind: Kind) -> Operation {
     Operation {
         verb,

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::fault::{Cause, Phase};
+use std::fmt;
 
 /// In the order of the sets of a tally.
 const KINDS: [Vote; 4] = [
@@ -26,6 +27,19 @@ fn tally(row: &str) -> Tally {
         assert!(tally.record(NodeId::new(index), vote));
     }
     tally
+}
+
+/// Each row of votes has this outcome.
+#[track_caller]
+fn check<V: PartialEq + fmt::Debug>(
+    table: impl IntoIterator<Item = (V, &'static str)>,
+    outcome: impl Fn(&Tally) -> V,
+) {
+    for (expected, rows) in table {
+        for row in rows.split(' ') {
+            assert_eq!(outcome(&tally(row)), expected, "{row}");
+        }
+    }
 }
 
 #[test]
@@ -56,11 +70,7 @@ fn acquisitions_are_decided_as_soon_as_they_are_certain() {
             "x x_ gx xx_ rxx gxx ggxx xx__ ggxxx xxx__ rxxx_ xxx___ gggxxx",
         ),
     ];
-    for (outcome, rows) in table {
-        for row in rows.split(' ') {
-            assert_eq!(tally(row).acquisition(), outcome, "{row}");
-        }
-    }
+    check(table, Tally::acquisition);
 }
 
 #[test]
@@ -78,11 +88,7 @@ fn releases_are_expired_only_where_no_quorum_can_have_held_the_token() {
             "x gx grx rxx gxx xx_ ggrx ggrxx ggrrx ggxxx rrxxx",
         ),
     ];
-    for (outcome, rows) in table {
-        for row in rows.split(' ') {
-            assert_eq!(tally(row).release(), outcome, "{row}");
-        }
-    }
+    check(table, Tally::release);
 }
 
 #[test]
@@ -103,11 +109,7 @@ fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
             "x gax axx gxx xx_ ggxx ggaxr gaaxx raxxx ggxxx xxx__ gggxxx",
         ),
     ];
-    for (outcome, rows) in table {
-        for row in rows.split(' ') {
-            assert_eq!(tally(row).extension(), outcome, "{row}");
-        }
-    }
+    check(table, Tally::extension);
     assert_eq!(
         tally("gar_a").absent(),
         [1, 4].map(NodeId::new).into_iter().collect()

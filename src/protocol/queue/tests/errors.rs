@@ -1,6 +1,6 @@
 //! Error replies to the scripts, and the replies to a take by `SET`.
 
-use super::super::super::reply_tests::{ACQUIRE, EXTEND};
+use super::super::super::reply_tests::{ACQUIRE, EXTEND, SCRIPT_ERRORS};
 use super::*;
 
 #[test]
@@ -16,17 +16,8 @@ fn without_scripts_a_plain_lock_is_asked_for_by_set_and_other_locks_cannot_be_ha
         asked.verb == asks && matches!(asked.kind, Kind::Plain | Kind::Permit(_))
     };
     let (by_set, by_script): (Vec<_>, Vec<_>) = all.into_iter().flatten().partition(may_go_by_set);
-    let errors = "
-        -ERR unknown command 'EVAL', with args beginning with: 'l'  | NoScripts
-        -ERR Could not find scripting engine 'lua' | NoScripts
-        -NOPERM this user has no permissions to run the 'eval' command | NoScripts
-        -NOPERM No permissions to access a key | NoPermission
-        -ERR The user executing the script can't run this command or subcommand | NoPermission
-        -OOM command not allowed when used memory > 'maxmemory'. | OutOfMemory
-        -READONLY You can't write against a read only replica. | ReadOnly
-    ";
-    check(Form::Text, &by_script, errors);
-    let errors = errors.replace("NoScripts", "in another form");
+    check(Form::Text, &by_script, SCRIPT_ERRORS);
+    let errors = SCRIPT_ERRORS.replace("NoScripts", "in another form");
     check(Form::Text, &by_set, &errors);
 }
 
