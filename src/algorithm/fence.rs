@@ -255,7 +255,7 @@ mod tests {
         agreement.acknowledged(nodes(&[2]));
         assert!(agreement.stands(2) && !agreement.stands(3) && agreement.behind() == nodes(&[0]));
         let equal = fences(&[5, 5]).agreement().unwrap();
-        assert!(equal.stands(2), "no node is to be raised");
+        assert!(equal.stands(2), "all nodes have the same fence");
     }
 
     #[test]

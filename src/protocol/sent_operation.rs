@@ -336,8 +336,9 @@ mod tests {
                 plain += 1;
             }
         }
-        // SET grants or refuses, and releases do; extensions grant, and calls that ask in turn, two
-        // of them with a number, as a script does without that.
-        assert_eq!(plain, 2 * 2 + 5 * 2 + 5 + 5 + 2);
+        // SET for two kinds and releases of all five, which grant or refuse; extensions of all,
+        // which grant; grants in turn, of which three are without a number and two with one; and
+        // grants with a number by the scripts of two kinds.
+        assert_eq!(plain, 2 * 2 + 5 * 2 + 5 + (3 + 2) + 2);
     }
 }

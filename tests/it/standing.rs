@@ -18,7 +18,7 @@ fn kinds(client: &Redlock) -> [(Mutex<Any>, &'static str); 2] {
 }
 
 /// How long a quorum has the lock with this key, if it is held.
-fn stands(client: &Redlock, key: &str) -> Option<Duration> {
+fn time_left(client: &Redlock, key: &str) -> Option<Duration> {
     let mutex = client.mutex("k");
     let holder = if key == "k" {
         mutex.holder()
@@ -38,13 +38,13 @@ fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
             for is_dropped in [false, true] {
                 let begun = Instant::now();
                 let guard = take(&mutex);
-                assert!(stands(&client, key).unwrap() > LONG_TTL - SOON);
+                assert!(time_left(&client, key).unwrap() > LONG_TTL - SOON);
                 match is_dropped {
                     true => drop(guard),
                     false => unlock(guard),
                 }
                 assert_soon!(
-                    stands(&client, key).is_none_or(|left| left <= D + Duration::from_millis(1))
+                    time_left(&client, key).is_none_or(|left| left <= D + Duration::from_millis(1))
                 );
                 assert!(begun.elapsed() > D || is_held(&mutex));
                 let next = wait_for(&fenced_if(key != "k", other.mutex("k")));
@@ -124,7 +124,7 @@ fn a_release_after_its_time_frees_the_lock() {
 }
 
 #[test]
-fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
+fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_is_kept() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let ttl = Duration::from_millis(300);

@@ -132,7 +132,7 @@ fn every_dependency_has_its_reason() {
         count += dependencies.len();
         let unexplained = dependencies.iter().filter(|(_, explained)| !explained);
         none(unexplained.map(|(name, _)| {
-            format!("{package}/Cargo.toml: no comment above {name} says what it is for")
+            format!("{package}/Cargo.toml: {name} has no comment above it that explains it")
         }));
     }
     assert!(count > 40, "{count}: no longer recognised");

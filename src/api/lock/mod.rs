@@ -153,7 +153,7 @@ impl Lock {
         self.permits.as_ref().map_or(0, |permits| permits.count)
     }
 
-    /// Its keys: of a semaphore, those of its slots.
+    /// The keys of the lock. A semaphore has one for each slot.
     pub(super) fn keys(&self) -> &[Arc<str>] {
         match &self.permits {
             Some(permits) => &permits.keys,

@@ -140,8 +140,8 @@ mod tests {
     const SET: Verb = Verb::Acquire { ttl_millis: 1 };
     const RELEASE: Verb = Verb::Release(None);
 
-    /// All keys of a set are granted by one vote, however its parts arrive. A refusal is more than
-    /// that, and says which keys are refused.
+    /// One vote grants all keys of a set, however its parts arrive. The event of a refusal contains
+    /// the keys that are refused.
     #[test]
     fn a_set_is_granted_by_one_plain_vote_and_refused_by_an_event() {
         const YES: &str = "+OK\r\n";

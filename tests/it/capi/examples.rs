@@ -24,8 +24,8 @@ fn starts_quickly(program: &str, arguments: &[String]) {
         said.contains("ours for") && said.ends_with("released in time\n"),
         "{said}"
     );
-    let nobody = ["redis://127.0.0.1:1".to_owned()];
-    let failed = run(program, [arguments, &nobody].concat());
+    let no_server = ["redis://127.0.0.1:1".to_owned()];
+    let failed = run(program, [arguments, &no_server].concat());
     assert_eq!(failed.status.code(), Some(2), "{}", failed.errors);
     assert!(
         failed.errors.contains("127.0.0.1:1: connection refused"),
