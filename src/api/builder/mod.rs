@@ -12,6 +12,8 @@ use crate::algorithm::label::HolderLabel;
 use crate::algorithm::quarantine::RestartPolicy;
 use crate::api::redlock::Redlock;
 use crate::api::settings::Settings;
+#[cfg(feature = "tls")]
+use crate::api::tls::Tls;
 use crate::events::error::Result;
 use crate::events::event::Event;
 use crate::events::event_queue::Observer;
@@ -65,7 +67,7 @@ pub struct Builder {
     login: Option<Login>,
     observers: Vec<Observer>,
     #[cfg(feature = "tls")]
-    tls: crate::api::tls::Tls,
+    tls: Tls,
     counters: Option<Counters>,
 }
 
@@ -385,14 +387,14 @@ impl Builder {
     /// certificate. Default: the roots of the system with the feature `tls-native-roots`, otherwise
     /// none. See [`Tls`](crate::Tls).
     #[cfg(feature = "tls")]
-    pub fn tls(mut self, tls: crate::Tls) -> Builder {
+    pub fn tls(mut self, tls: Tls) -> Builder {
         self.tls = tls;
         self
     }
 
     /// Adds to what is set by [`tls`](Builder::tls).
     #[cfg(feature = "tls")]
-    pub(crate) fn change_tls(mut self, change: impl FnOnce(crate::Tls) -> crate::Tls) -> Builder {
+    pub(crate) fn change_tls(mut self, change: impl FnOnce(Tls) -> Tls) -> Builder {
         self.tls = change(std::mem::take(&mut self.tls));
         self
     }

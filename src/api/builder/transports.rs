@@ -46,7 +46,7 @@ pub(super) fn renewal(builder: &Builder, endpoints: &[Endpoint]) -> Option<Renew
 /// Roots are loaded once, and not without a node that needs them.
 #[cfg(feature = "tls")]
 fn targets(
-    tls: &crate::Tls,
+    tls: &crate::api::tls::Tls,
     endpoints: &[Endpoint],
 ) -> std::result::Result<Vec<TransportConfig>, String> {
     use crate::protocol::endpoint::Address;
