@@ -27,6 +27,7 @@ mod nodes;
 mod printable;
 mod protection;
 mod report;
+mod restart;
 mod run;
 mod scan;
 mod settings;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     // listed.
     match command.as_deref().and_then(OsStr::to_str) {
         Some(run::EXEC_STEP) => return run::exec_step(words).into(),
-        Some(run::SHELL_STEP) => return run::shell_step(words.next()).into(),
+        Some(restart::SHELL_STEP) => return restart::shell_step(words.next()).into(),
         _ => {}
     }
     let done = match Arguments::try_parse() {

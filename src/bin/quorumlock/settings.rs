@@ -2,7 +2,7 @@
 //! counts.
 
 use crate::exit::{self, Failure};
-use crate::run::{SHELL_STEP, this_program};
+use crate::restart::{SHELL_STEP, this_program};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use quorumlock::algorithm::time::parse_duration;

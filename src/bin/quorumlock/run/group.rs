@@ -8,9 +8,10 @@
 //!    (`PR_SET_CHILD_SUBREAPER`). So it is known whether the group is empty, without a look at
 //!    other processes.
 
-use super::exec_step::{EXEC_STEP, this_program};
+use super::exec_step::EXEC_STEP;
 use super::options::Options;
 use crate::exit::{self, Exit, Failure};
+use crate::restart::this_program;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;

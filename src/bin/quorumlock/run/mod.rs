@@ -23,7 +23,7 @@ mod signals;
 mod supervise;
 mod suspend;
 
-pub(crate) use exec_step::{EXEC_STEP, SHELL_STEP, exec_step, shell_step, this_program};
+pub(crate) use exec_step::{EXEC_STEP, exec_step};
 pub(crate) use options::Options;
 
 use crate::exit::{self, Exit, Failure};
