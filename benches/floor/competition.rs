@@ -5,8 +5,9 @@
 //! of a machine share. Each competitor's waits, and how long the lock was free between two of them,
 //! follow from that.
 
+use crate::clock::now;
 use crate::comparison::Times;
-use crate::competitor::{MARK, Means, now};
+use crate::competitor::{MARK, Means};
 use crate::monitor::commands_during;
 use crate::servers::Servers;
 use nix::sys::signal::{Signal, kill};

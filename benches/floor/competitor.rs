@@ -2,12 +2,12 @@
 //! had the lock.
 
 use crate::bare_handoff::Bare;
+use crate::clock::now;
 use crate::library;
 use crate::polling::Polling;
 use quorumlock::event::Event;
 use quorumlock::kind::Kind;
 use quorumlock::{Mutex, Redlock, Result};
-use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -266,10 +266,4 @@ fn wait_for_start() -> u64 {
 
 fn wait_until(at: u64) {
     thread::sleep(Duration::from_nanos(at.saturating_sub(now())));
-}
-
-/// The clock that all processes share, in nanoseconds.
-pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -5,12 +5,12 @@
 //! programs](crate::bare_handoff): a hand-off takes a release, a notification and an attempt, and
 //! so more than an attempt alone.
 
-use crate::Setting;
 use crate::comparison::{Plan, Samples, Spread, in_turns, interleave};
 use crate::competition::{Length, Outcome, Workload, run};
 use crate::competitor::Means;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use std::net::SocketAddr;
 use std::time::Duration;

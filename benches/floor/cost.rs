@@ -4,10 +4,11 @@
 //! child ([`probe`]), in a short run and a long one: the difference is the pairs', and what
 //! starting up took drops out.
 
+use crate::library::{self, ALLOCATOR};
 use crate::probe::{self, Subject};
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
-use crate::{ALLOCATOR, Setting, library};
 use quorumlock::MutexGuard;
 use std::collections::BTreeMap;
 use std::fs;

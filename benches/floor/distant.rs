@@ -3,10 +3,10 @@
 //! With a long round trip, a command that waits for another thread's to be answered waits for long.
 //! Both contenders use the same proxies.
 
-use crate::Setting;
 use crate::library;
 use crate::proxy::Proxies;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use crate::workers::{Work, contest, floors, lockers, number_of_threads};
 use std::time::Duration;

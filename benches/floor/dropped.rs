@@ -1,9 +1,9 @@
 //! Drop instead of unlock: what a pair takes where the guard is dropped, which waits for no answer
 //! to the release.
 
-use crate::Setting;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use crate::workers::{Work, contest, lockers, number_of_threads, workers};
 

@@ -4,10 +4,10 @@
 //! A server writes once for all commands that it finds on its connections at the same time. Bytes
 //! that arrive together share the write.
 
-use crate::Setting;
 use crate::comparison::Spread;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use crate::workers::{Work, contest, floors, lockers, strict_rounds};
 use std::fs::{self, File};

@@ -1,10 +1,10 @@
 //! Fair locks: what the order costs a lock that no other program wants, against a plain lock on the
 //! same nodes.
 
-use crate::Setting;
 use crate::comparison::{Samples, interleave};
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {

@@ -1,10 +1,10 @@
 //! Fenced locks: what the number costs, against a plain lock on the same nodes, alone and with a
 //! competitor.
 
-use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave};
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

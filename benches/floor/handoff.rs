@@ -3,11 +3,11 @@
 //! The floor here is a retry loop, as lock libraries have one, with delays that were tuned for just
 //! this load. It knows nothing of the other threads: each has its own connections.
 
-use crate::Setting;
 use crate::comparison::{Spread, Times, take_turns};
 use crate::floor::Floor;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use crate::workers::{Work, together};
 use std::thread;

@@ -4,11 +4,11 @@
 //! measured against itself on healthy nodes as well, in turns with them: what the disturbance
 //! costs.
 
-use crate::Setting;
 use crate::comparison::{Plan, Samples, interleave, repeat, timed};
 use crate::floor::Floor;
 use crate::library;
 use crate::servers::{DISTURBANCES, Disturbance, Servers};
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use std::time::Duration;
 

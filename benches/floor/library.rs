@@ -1,13 +1,17 @@
 //! The library as a contender: as a user has it, with its default settings.
 
-use crate::ALLOCATOR;
 use crate::comparison::{Pair, Spread, repeat, timed};
 use quorumlock::kind::Kind;
 use quorumlock::{Builder, ErrorKind, Mutex, MutexGuard, Redlock, Result};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Scope};
 use std::time::Duration;
+
+#[global_allocator]
+pub(crate) static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 static FAILURES: AtomicU64 = AtomicU64::new(0);
 

@@ -33,6 +33,7 @@
 )]
 
 mod bare_handoff;
+mod clock;
 mod comparison;
 mod competition;
 mod competitor;
@@ -65,22 +66,17 @@ mod secured;
 mod server;
 mod servers;
 mod sets;
+mod setting;
 mod strict;
 mod table;
 mod throughput;
 mod waiters;
 mod workers;
 
-use comparison::Plan;
 use machine::Cores;
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
+use setting::Setting;
 use std::process::ExitCode;
-use std::time::Duration;
 use table::Row;
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
@@ -106,48 +102,6 @@ const SECTIONS: [Section; 19] = [
     ("observed", observed::measure),
     ("secured", secured::measure),
 ];
-
-/// The settings of all sections.
-struct Setting {
-    cores: Cores,
-    quick: bool,
-}
-
-impl Setting {
-    /// How much is measured of one thread, unless a section needs more.
-    fn plan(&self) -> Plan {
-        self.unless_quick(Plan {
-            rounds: 9,
-            turns: 12,
-            operations: 50,
-        })
-    }
-
-    /// This plan, or one that shows that the section runs.
-    fn unless_quick(&self, plan: Plan) -> Plan {
-        let quick = Plan {
-            rounds: 2,
-            turns: 2,
-            operations: 25,
-        };
-        self.choose(plan, quick)
-    }
-
-    /// Rounds, and turns in each.
-    fn turns(&self) -> (usize, usize) {
-        self.choose((5, 1), (2, 1))
-    }
-
-    /// How long a turn of threads is that repeat pairs.
-    fn turn_time(&self) -> Duration {
-        Duration::from_millis(self.choose(300, 50))
-    }
-
-    /// As many as a figure needs, or as few as show that the section runs.
-    fn choose<T>(&self, thorough: T, quick: T) -> T {
-        if self.quick { quick } else { thorough }
-    }
-}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

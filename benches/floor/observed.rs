@@ -1,9 +1,9 @@
 //! Observed: what counters cost a pair, and what it takes to write them as text.
 
-use crate::Setting;
 use crate::comparison::{Plan, Samples, Spread, interleave_all};
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use quorumlock::{Counters, Redlock};
 use std::net::SocketAddr;

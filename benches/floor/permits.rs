@@ -4,9 +4,9 @@
 //! As many threads as permits; more threads than permits, of one client; and clients of several
 //! threads each, as programs that crowd a semaphore are.
 
-use crate::Setting;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use crate::workers::{Work, contest, lockers, workers};
 use quorumlock::Redlock;

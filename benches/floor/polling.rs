@@ -5,7 +5,7 @@
 //! nothing is subscribed to. Each attempt has a token of its own, in another form than the tokens
 //! of this library.
 
-use crate::competitor::now;
+use crate::clock::now;
 use crate::floor::Answers;
 use crate::release;
 use quorumlock::protocol::resp;

@@ -5,12 +5,12 @@
 //! turns. With `n` programs in turn, each waits for all others: the longest wait is compared with
 //! `n` turns of that run.
 
-use crate::Setting;
 use crate::comparison::{Spread, each_of, in_turns};
 use crate::competition::{Disturbance, Length, Outcome, Workload, commands_each, run};
 use crate::competitor::{Means, PERMITS};
 use crate::contention;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use std::net::SocketAddr;
 use std::ops::Range;

@@ -6,7 +6,7 @@
 //! too much in flight is not read from until some of it has been passed on. Only the handshake of a
 //! connection takes no time.
 
-use crate::Setting;
+use crate::setting::Setting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,9 +1,9 @@
 //! Read-write locks: what readers gain by sharing, against a plain lock that each of them takes
 //! alone.
 
-use crate::Setting;
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use quorumlock::Redlock;
 use std::net::SocketAddr;

@@ -4,9 +4,10 @@
 //! and a mutex.
 
 use crate::comparison::{Spread, repeat};
+use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
-use crate::{Setting, library};
 use std::time::Instant;
 
 const NODES: usize = 3;

@@ -1,10 +1,10 @@
 //! Growth: what a pair costs with more nodes, and with more locks held at the same time.
 
-use crate::Setting;
 use crate::comparison::{Plan, Samples, Spread, interleave_all};
 use crate::floor::{Floor, MOST_NODES};
 use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use quorumlock::Mutex;
 

@@ -4,7 +4,7 @@
 //! Plain servers and servers with TLS take turns. The certificates are issued here, so that this
 //! section needs the feature `embedded-tls`, which brings what issues them.
 
-use crate::Setting;
+use crate::setting::Setting;
 use crate::table::Row;
 
 #[cfg(not(feature = "embedded-tls"))]

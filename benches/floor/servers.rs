@@ -1,7 +1,8 @@
 //! Real servers on the cores of their placement.
 
+use crate::release;
 use crate::server::{Answer, Server};
-use crate::{Setting, release};
+use crate::setting::Setting;
 use std::net::SocketAddr;
 
 /// What happens to some of the nodes, in words, and to how many.

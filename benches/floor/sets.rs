@@ -1,9 +1,10 @@
 //! Sets: several resources together, against one of them alone, in turns and by the same client.
 
 use crate::comparison::{Samples, interleave};
+use crate::library;
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
-use crate::{Setting, library};
 use quorumlock::{MutexSet, Redlock};
 use std::time::Duration;
 

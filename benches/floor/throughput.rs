@@ -6,11 +6,11 @@
 //! threads, on one thread on which no other waits. Few threads could also have a client of the
 //! library each: what sharing one brings or costs.
 
-use crate::Setting;
 use crate::comparison::{Spread, in_turns};
 use crate::library;
 use crate::limit::Limit;
 use crate::servers::{DISTURBANCES, Disturbance, Servers};
+use crate::setting::Setting;
 use crate::table::{Row, Rows};
 use crate::workers::{
     Work, contest, floors, lockers, measured, number_of_threads, pairs, strict_rounds, workers,

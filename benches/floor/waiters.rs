@@ -1,9 +1,9 @@
 //! One program that waits: for many locks at once, for a short time again and again, beside a
 //! stranger's messages.
 
-use crate::Setting;
 use crate::library::{self, client};
 use crate::servers::Servers;
+use crate::setting::Setting;
 use crate::table::Row;
 use quorumlock::{CancelHandle, ErrorKind, Wait};
 use rustix::time::{ClockId, clock_gettime};

@@ -69,6 +69,12 @@ fn modules_import_downward_only() {
 #[test]
 fn imports_form_no_cycle() {
     none(Tree::read(&files("src", "rs")).cycles());
+    // A bench is a crate of its own, as a program is. It has one module from the tests.
+    let benches = files("benches", "rs")
+        .into_iter()
+        .chain([("floor/server.rs".into(), String::new())]);
+    let benches = benches.map(|(file, text)| (format!("bin/{file}"), text));
+    none(Tree::read(&benches.collect::<Vec<_>>()).cycles());
 }
 
 #[test]
