@@ -13,7 +13,7 @@ use crate::prelude::*;
 
 const KEY: &str = "quorumlock-fence:k";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(300);
 
 /// Fence, deadline and owner, as a node has them.
 fn fields(server: &Server) -> (u64, u64, String) {

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
 fn a_guard_that_expires_lets_the_next_one_in() {

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 
 const KEY: &str = "k";
-const SHORT: Duration = Duration::from_millis(60);
+const SHORT: Duration = Duration::from_millis(300);
 
 /// Has the name of the calling thread sent. The channel ends when the callback is gone.
 fn calls(guard: &MutexGuard) -> Receiver<String> {

@@ -6,7 +6,7 @@ use quorumlock::Result;
 use std::sync::{Mutex, mpsc};
 
 /// A lease that a test waits for to end.
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(300);
 
 /// A client whose waits end when they have begun.
 struct Setting {
