@@ -28,9 +28,11 @@ struct ShownShare {
 }
 
 impl ShownShare {
-    /// Ends the span if the lock is lost.
-    fn end_if_lost(&self) {
-        self.span.end_if(|| self.lock.upgrade()?.held.loss());
+    /// Ends the span if the lock is lost. Asks the lock once, while the share exists: later it would
+    /// keep the lock from a share that ends last.
+    fn end_if_lost(&mut self) {
+        let lock = std::mem::take(&mut self.lock);
+        self.span.end_if(|| lock.upgrade()?.held.loss());
     }
 }
 
@@ -86,7 +88,7 @@ impl Share {
     }
 
     /// Ends this share, and releases the lock if it is the last.
-    pub(crate) fn unlock(self) -> Result<ReleaseOutcome> {
+    pub(crate) fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.lock.held.client.check_process()?;
         self.shown.end_if_lost();
         // Another thread may just be taking or ending a share.
@@ -105,7 +107,7 @@ impl Share {
     }
 
     /// Ends the guard and keeps the lock, if no other guard shares it.
-    pub(crate) fn detach(self) -> Result<DetachedLease> {
+    pub(crate) fn detach(mut self) -> Result<DetachedLease> {
         self.lock.held.client.check_process()?;
         self.shown.end_if_lost();
         let Some(lock) = Arc::into_inner(self.lock) else {
@@ -118,7 +120,7 @@ impl Share {
     }
 
     /// Ends the share of a call that does not return it, and that delivers queued events itself.
-    pub(crate) fn give_back(self) {
+    pub(crate) fn give_back(mut self) {
         self.shown.end_if_lost();
         if let Some(lock) = Arc::into_inner(self.lock) {
             lock.held.post_release();

@@ -5,7 +5,7 @@ mod subscriber;
 
 use crate::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex as Guarded, mpsc};
+use std::sync::{Barrier, Mutex as Guarded, mpsc};
 use subscriber::{Shown, Spans};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, info_span};
@@ -538,4 +538,26 @@ fn a_child_closes_no_span_of_its_parent() {
         drop(guards.take());
         assert!(spans.named(HOLD).iter().all(Shown::is_closed));
     });
+}
+
+/// Its span does not keep a share that has ended.
+#[test]
+fn of_two_guards_that_share_a_lease_and_end_at_once_one_releases_it() {
+    let (_servers, client) = deployment(1);
+    let (_spans, _subscribed) = Spans::subscribed();
+    let mutex = client.read_mutex("rw").ttl(LONG_TTL);
+    let both = Barrier::new(2);
+    for _ in 0..8000 {
+        let guards = [take(&mutex), take(&mutex)];
+        let outcomes = thread::scope(|scope| {
+            let unlocked = guards.map(|guard| {
+                scope.spawn(|| {
+                    both.wait();
+                    guard.unlock().unwrap()
+                })
+            });
+            unlocked.map(|thread| thread.join().unwrap())
+        });
+        assert!(outcomes.contains(&ReleaseOutcome::Released), "{outcomes:?}");
+    }
 }
