@@ -343,11 +343,14 @@ fn password_of(command: &str) -> Result<Credentials, Box<dyn std::error::Error +
         .stdout(Stdio::piped())
         .spawn()?;
     let mut text = String::new();
-    if let Some(output) = &mut shell.stdout {
-        output.take(LONGEST_FILE).read_to_string(&mut text)?;
-    }
+    let read = shell.stdout.take().map_or(Ok(0), |output| {
+        output.take(LONGEST_FILE).read_to_string(&mut text)
+    });
+    // The output is closed: a command that would print more ends.
+    let status = shell.wait();
+    read?;
     // `run` reaps every child that has ended, and may have been first. Then the text decides.
-    if let Ok(status) = shell.wait()
+    if let Ok(status) = status
         && !status.success()
     {
         return Err(status.to_string().into());

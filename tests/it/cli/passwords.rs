@@ -95,6 +95,38 @@ fn a_password_is_read_from_a_file_or_printed_by_a_command() {
     }
 }
 
+/// It is no password: what never ends, and what is no text.
+#[test]
+fn a_command_that_prints_no_password_is_an_error_and_leaves_no_process() {
+    let server = Server::with(&["--requirepass", PASSWORD]).unwrap();
+    let urls = urls_of(std::slice::from_ref(&server), "default");
+    let run_again = "n=$(cat '{}' 2>/dev/null); echo $((n + 1)) > '{}'; printf '\\377'";
+    let log = folder().join("times");
+    let print = run_again.replace("{}", log.to_str().unwrap());
+    for print in ["yes", &print] {
+        let mut tool = tool(&["ls", "--password-command", print]);
+        tool.env("QUORUMLOCK_NODES", &urls);
+        let mut asking = Running::start(tool);
+        assert_eq!(asking.code(), Some(69));
+        asking.wait().reports("no credentials");
+    }
+    let mut tool = tool(&["run", "--wait", "20s", "--password-command", &print]);
+    tool.args(["a", "--", "true"])
+        .env("QUORUMLOCK_NODES", &urls);
+    let waiting = Running::start(tool);
+    let times = || fs::read_to_string(&log).map_or(0, |text| text.trim().parse().unwrap_or(0));
+    assert_soon!(times() >= 4, "it is not run again");
+    let tasks = fs::read_dir(format!("/proc/{}/task", waiting.pid())).unwrap();
+    let children = |task: fs::DirEntry| {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        text.split_whitespace().count()
+    };
+    let children: usize = tasks.flatten().map(children).sum();
+    assert!(children <= 1, "{children} children, ended or not");
+    waiting.send(Signal::SIGTERM);
+    waiting.wait().exits(143);
+}
+
 #[test]
 fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program() {
     let servers = servers();
