@@ -12,10 +12,10 @@ A duration D is a number and us, ms, s, m, h or d. quorumlock COMMAND --help sho
 quorumlock --version the version. The nodes are those of QUORUMLOCK_NODES, --config or --nodes.";
 
 const RUN_CONCLUSION: &str = "\
-When the lock is lost, COMMAND gets SIGTERM, and SIGKILL half a second before the lease ends. Exit code: that of
-COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, or a key without expiry holds the
-lock; 64 usage, 78 a setting cannot be used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was
-not found.";
+When the lock is lost, COMMAND gets SIGTERM, and SIGKILL half a second before the lease ends, or less for a ttl below
+9s. Exit code: that of COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, or a key
+without expiry holds the lock; 64 usage, 78 a setting cannot be used, 71 the system refused something, 126 and 127
+COMMAND cannot be run or was not found.";
 
 /// quorumlock: run programs under a distributed lock, and look at the nodes that hold it
 #[derive(Debug, Parser)]

@@ -76,14 +76,20 @@ struct Run {
 }
 
 /// Starts a program whose command writes to a stamp.
-fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]) -> Run {
+fn start(
+    deployment: &Deployment,
+    folder: &Path,
+    number: usize,
+    grace: &str,
+    command: &[&str],
+) -> Run {
     let name = |kind: &str| folder.join(format!("{number}.{kind}"));
     let events = name("events");
     let stamp = name("stamp");
     // The shell opens a descriptor for the events.
     let mut tool = in_script(deployment, "exec 9>\"$0\"; exec \"$@\"", &events);
-    tool.args("run --ttl 6s --grace 1500ms --json-events 9".split(' '))
-        .args([&format!("lock-{number}"), "--"])
+    tool.args("run --ttl 6s --json-events 9 --grace".split(' '))
+        .args([grace, &format!("lock-{number}"), "--"])
         .args(command)
         .arg(&stamp);
     Run {
@@ -117,7 +123,7 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
             "the machine stands still all the time"
         );
         let command = ["python3", "-c", STUBBORN];
-        let start = |number| start(&deployment, &folder, number, &command);
+        let start = |number| start(&deployment, &folder, number, "1500ms", &command);
         let mut runs: Vec<Run> = (0..AT_ONCE).map(start).collect();
         let are_running = || {
             // On a machine that is very busy, a lock may be lost before its command has begun:
@@ -163,6 +169,21 @@ fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
     );
 }
 
+/// Nothing asks it to end before.
+#[test]
+fn a_command_without_grace_is_killed_before_the_lease_ends() {
+    let deployment = Deployment::of(3);
+    let folder = folder();
+    let command = ["python3", "-c", STUBBORN];
+    let run = start(&deployment, &folder, 0, "0s", &command);
+    assert_soon!(last_sign(&run.stamp) > 0, "it has not begun");
+    pause(&deployment.servers[..2]);
+    run.tool.wait().exits(70);
+    let events = events(&fs::read_to_string(&run.events).unwrap());
+    let killing = events.iter().find(|(name, _)| name == "killing");
+    assert!(killing.unwrap().1["left_us"] > 0, "{events:?}");
+}
+
 #[test]
 fn nothing_of_the_group_is_left() {
     let deployment = Deployment::of(5);
@@ -170,7 +191,7 @@ fn nothing_of_the_group_is_left() {
     // The shell writes the ids of what it has started, and waits.
     let script = "sleep 99 & echo $! > \"$0.new\"; (trap '' TERM; sleep 99) & echo $! >> \"$0.new\"; echo $$ >> \
                   \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
-    let run = start(&deployment, &folder, 0, &["sh", "-c", script]);
+    let run = start(&deployment, &folder, 0, "1500ms", &["sh", "-c", script]);
     assert!(eventually(Duration::from_secs(30), || run.stamp.exists()));
     let text = fs::read_to_string(&run.stamp).unwrap();
     let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();

@@ -140,8 +140,13 @@ impl LockOptions {
             return Err(Failure::new(exit::CONFIG, message));
         }
         let ttl = self.ttl.or(settings.ttl).unwrap_or(TTL).max(self.min_hold);
-        Ok((ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART))))
+        Ok((ttl, self.grace.unwrap_or(usual_grace(ttl))))
     }
+}
+
+/// The grace of a lock with this time to live, unless `--grace` sets another.
+pub(super) fn usual_grace(ttl: Duration) -> Duration {
+    GRACE.min(ttl / GRACE_PART)
 }
 
 #[cfg(test)]

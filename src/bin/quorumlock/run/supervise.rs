@@ -14,6 +14,7 @@
 use super::acquire::{Held, Job};
 use super::group::Group;
 use super::not_started;
+use super::options::usual_grace;
 use super::signals::Received;
 use super::suspend::Suspension;
 use crate::exit::{self, Exit};
@@ -26,7 +27,8 @@ use std::time::{Duration, Instant};
 /// How long before the end of the lease the group is killed: time for the kernel to end it, on a
 /// machine that is busy.
 const KILL_LEAD: Duration = Duration::from_millis(500);
-/// Part of the grace that it is at most.
+/// Part of the grace that it is at most: of the grace of the time to live, if that is longer. A
+/// command that is asked to end late, or not at all, does not outlive the lease either.
 const KILL_LEAD_PART: u32 = 3;
 /// How often the lease is looked at: a sleep does not count the time for which the machine is
 /// suspended.
@@ -61,7 +63,7 @@ pub(super) struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Comes back when nothing of the group is left.
     pub(super) fn run(mut self) -> Outcome {
-        let kill_lead = KILL_LEAD.min(self.job.grace / KILL_LEAD_PART);
+        let kill_lead = self.kill_lead();
         let mut loss = None;
         let mut is_killed = false;
         // When what was asked to end is killed, however long the lease lasts.
@@ -126,6 +128,12 @@ impl Supervisor<'_> {
             exit: self.group.exit().unwrap_or(exit::SYSTEM),
             loss,
         }
+    }
+
+    /// How long before the end of the lease the group is killed.
+    fn kill_lead(&self) -> Duration {
+        let Job { grace, ttl, .. } = *self.job;
+        KILL_LEAD.min(grace.max(usual_grace(ttl)) / KILL_LEAD_PART)
     }
 
     /// Whether the command was started, once that is known.
@@ -194,7 +202,8 @@ impl Supervisor<'_> {
     /// Stops the command and this program; when it is continued, lets the command continue if the
     /// lease lasts. Whether it does not.
     fn suspend(&self, received: Received, is_ending: bool) -> bool {
-        let longest = || self.held.remaining().saturating_sub(self.job.grace);
+        let grace = self.job.grace.max(self.kill_lead());
+        let longest = || self.held.remaining().saturating_sub(grace);
         if is_ending || longest().is_zero() {
             // This program has to end the command. A terminal may have stopped it.
             self.group.signal(Signal::SIGCONT);
