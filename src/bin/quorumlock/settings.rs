@@ -103,7 +103,7 @@ const OPTIONS: [(&str, &str, &str); 19] = [
     (
         "place-lease",
         "D",
-        "how long the place of a program that waits with --fair counts if the program dies (1s)",
+        "how long a program that is first in the queue of a lock may let the others wait (1s)",
     ),
     (
         "drift-factor",
