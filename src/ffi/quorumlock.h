@@ -1083,8 +1083,8 @@ quorumlock_severity quorumlock_event_severity(const quorumlock_event *event);
 /* How many attempts the call has made so far. */
 uint32_t quorumlock_event_attempts(const quorumlock_event *event);
 
-/* How many round trips the winning attempt took: 1, or 2 where the nodes of a fenced lock had to agree on one
- * number. */
+/* How many round trips the winning attempt took: 1, or 2 where the nodes of a fenced lock had to agree on one number,
+ * or up to 3 for a permit whose first slot was held. 0 without an attempt. */
 uint32_t quorumlock_event_round_trips(const quorumlock_event *event);
 
 /* The position in the queue of the lock when the call began to wait there: 1 was the next. 0 for a lock that was
