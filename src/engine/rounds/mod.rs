@@ -323,9 +323,9 @@ impl Rounds {
     /// A node turns out not to count: nor do its grants, and their fences, in attempts that are not
     /// decided.
     pub(crate) fn withdraw(&mut self, node: NodeId, fault: Fault) {
-        for (_, round, _) in self.reopened(node) {
-            round.tally.record(node, Vote::Fault(fault));
-            round.faults[node.index()] = fault;
+        let reopened: Vec<Ticket> = self.reopened(node).map(|(ticket, ..)| ticket).collect();
+        for ticket in reopened {
+            self.vote(ticket, node, &Vote::Fault(fault));
         }
     }
 

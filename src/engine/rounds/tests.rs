@@ -60,6 +60,19 @@ fn the_fence_of_a_grant_that_is_withdrawn_does_not_count() {
     assert_eq!(agreement.settled(), NodeSet::from_iter([NodeId::new(1)]));
 }
 
+#[test]
+fn a_grant_that_is_withdrawn_is_a_vote_that_a_fault_has_cost_and_may_decide() {
+    let (mut rounds, ticket) = rounds();
+    let node = NodeId::new(0);
+    rounds.vote(ticket, node, &Vote::Granted);
+    rounds.vote(ticket, NodeId::new(1), &Vote::Refused);
+    assert!(!rounds.is_decided(ticket), "one of three may grant");
+    rounds.withdraw(node, Fault::new(Phase::Reply, Cause::Quarantined));
+    assert!(rounds.is_decided(ticket), "no quorum can grant");
+    let counted = rounds.fault_counts(node).iter().collect::<Vec<_>>();
+    assert_eq!(counted, [(Phase::Reply, Cause::Quarantined, 1)]);
+}
+
 /// It is counted when the node has been judged, as if it came then.
 #[test]
 fn a_grant_that_is_taken_back_counts_with_its_fence_when_it_is_counted_again() {
