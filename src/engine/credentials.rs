@@ -14,11 +14,11 @@ use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine::Quarantine;
 use crate::fault::credentials_error::CredentialsError;
 use crate::os::background_call::BackgroundCall;
+use crate::os::caught::caught;
 use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
 use crate::protocol::endpoint::Endpoint;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -107,9 +107,8 @@ pub(super) fn watch_certificates(
 
 /// What the provider returns, if it can be used.
 pub(crate) fn called(provider: &Provider, address: &str) -> Result<Credentials, CredentialsError> {
-    let returned = catch_unwind(AssertUnwindSafe(|| provider(address)));
-    returned
-        .map_err(|_| CredentialsError::Panicked)?
+    caught(|| provider(address))
+        .ok_or(CredentialsError::Panicked)?
         .map_err(|error| {
             error
                 .downcast_ref()
@@ -117,4 +116,24 @@ pub(crate) fn called(provider: &Provider, address: &str) -> Result<Credentials, 
                 .unwrap_or(CredentialsError::Failed)
         })?
         .checked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+
+    struct PanicsWhenDropped;
+
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("it panics when it is dropped");
+        }
+    }
+
+    #[test]
+    fn no_panic_of_a_provider_ends_its_thread() {
+        let provider: Provider = Arc::new(|_: &str| panic_any(PanicsWhenDropped));
+        assert_eq!(called(&provider, "node"), Err(CredentialsError::Panicked));
+    }
 }

@@ -18,8 +18,8 @@ use crate::events::metrics::class::{Class, ExtensionResult};
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
 use crate::fault::Fault;
+use crate::os::caught::caught;
 use crate::os::sync::{is_in_callback, set_in_callback};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -417,14 +417,7 @@ impl EventQueue {
 pub(crate) fn isolated<R>(callback: impl FnOnce() -> R) -> Option<R> {
     let was_in_callback = is_in_callback();
     set_in_callback(true);
-    let result = catch_unwind(AssertUnwindSafe(callback));
-    let result = result.map_err(|panic| {
-        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            // The payload panics when it is dropped, and its own payload may do the same: it is
-            // leaked.
-            std::mem::forget(another);
-        }
-    });
+    let result = caught(callback);
     set_in_callback(was_in_callback);
-    result.ok()
+    result
 }

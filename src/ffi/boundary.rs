@@ -9,8 +9,8 @@ use super::cancellation::CancellationDisabled;
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::handle::{Output, new_handle};
+use crate::os::caught::caught;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null;
 
 /// Functions that return a [`Code`], and write an error object if `error` is their last parameter.
@@ -144,20 +144,6 @@ pub(super) fn part<P: Deref, R: Default>(
 
 fn run(body: impl FnOnce() -> Result<Code>) -> Result<Code> {
     caught(body).unwrap_or_else(|| Err(Failure::plain(Code::Panic)))
-}
-
-/// None when it panicked.
-fn caught<R>(body: impl FnOnce() -> R) -> Option<R> {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(value) => Some(value),
-        Err(panic) => {
-            if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-                // What was thrown throws again when it goes. It stays.
-                std::mem::forget(another);
-            }
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //!
 //! It calls the public API, where each mutex and guard is of the kind [`Any`](crate::kind::Any): so
 //! what only some kinds have is there for the crate. From `os` it uses only what has no state of a
-//! lock: fork detection, mutexes, the waker.
+//! lock: fork detection, mutexes, the waker, and what ends panics.
 
 #![allow(
     unsafe_code,

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`background_call`] | a call that may block, in a thread of its own |
 //! | `blocking` | a connection that blocks, for the command line; with the feature `cli` |
+//! | [`caught`] | a call of the program's, whose panic ends there |
 //! | [`channel`] | a sleep that two channels can end |
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
 //! | [`entropy`] | owner tokens and jitter |
@@ -27,6 +28,7 @@
 pub(crate) mod background_call;
 #[cfg(feature = "cli")]
 pub(crate) mod blocking;
+pub(crate) mod caught;
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;

@@ -11,9 +11,9 @@ use crate::algorithm::renewal::{LeaseId, RenewalConfig};
 use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::{HoldId, LocalLock};
+use crate::os::caught::caught;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// A lock that is watched.
@@ -218,8 +218,5 @@ impl WatchedLock {
 
 /// Calls, and stops a panic.
 pub(crate) fn call_on_loss(callback: LossCallback) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(callback)) {
-        // The payload may panic when it is dropped.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);
-    }
+    _ = caught(callback);
 }

@@ -10,9 +10,9 @@ use super::recorded::{self, Recorded};
 use super::text::Text;
 #[cfg(feature = "metrics")]
 use crate::events::event::Event;
+use crate::os::caught::caught;
 use crate::protocol::key_space;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -192,7 +192,7 @@ impl Counters {
     pub(crate) fn class_of(&self, name: &str) -> ClassId {
         // A call waits for any slot, and acquires one: both count in the same class.
         let name = key_space::semaphore_of_slot(name).unwrap_or(name);
-        let class = catch_unwind(AssertUnwindSafe(|| (self.0.classify)(name)));
+        let class = caught(|| (self.0.classify)(name));
         self.0.classes.find(class.unwrap_or(OTHER))
     }
 

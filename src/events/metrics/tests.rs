@@ -8,6 +8,7 @@ use crate::events::release::ReleaseOutcome;
 use crate::fault::counts::FaultCounts;
 use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::latency::Histogram;
+use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -66,20 +67,27 @@ fn calls_and_guards_are_counted_by_class() {
     shows("held{CLASS} 0\nhold_seconds_sum{CLASS} 0.000000002");
 }
 
+/// What a panic is thrown with, and throws again.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("it panics when it is dropped");
+    }
+}
+
 #[test]
 fn a_class_that_cannot_be_told_is_other() {
-    let counters = Counters::by_class(|name| {
-        if name == "bad" {
-            panic!("on purpose")
-        } else {
-            name
-        }
+    let counters = Counters::by_class(|name| match name {
+        "bad" => panic!("on purpose"),
+        "worse" => panic_any(PanicsWhenDropped),
+        _ => name,
     });
     let long = "x".repeat(129);
-    for name in ["bad", &long] {
+    for name in ["bad", "worse", &long] {
         counters.class(counters.class_of(name)).holds();
     }
-    has(&counters, r#"held{class="other"} 2"#);
+    has(&counters, r#"held{class="other"} 3"#);
     assert!(!counters.prometheus_text().contains("xxx"));
 }
 

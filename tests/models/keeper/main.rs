@@ -63,6 +63,8 @@ mod engine {
 mod events;
 
 mod os {
+    #[path = "../../../../src/os/caught.rs"]
+    pub(crate) mod caught;
     #[path = "../../../../src/os/fork.rs"]
     pub(crate) mod fork;
     #[path = "../../../../src/os/occupancy.rs"]

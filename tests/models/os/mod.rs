@@ -4,6 +4,8 @@
 
 #[path = "../../sim/os/background_call.rs"]
 pub(crate) mod background_call;
+#[path = "../../../src/os/caught.rs"]
+pub(crate) mod caught;
 #[path = "../../../src/os/channel.rs"]
 pub(crate) mod channel;
 #[path = "../../../src/os/clock.rs"]

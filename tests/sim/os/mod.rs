@@ -3,6 +3,8 @@
 //! calls nothing.
 
 pub(crate) mod background_call;
+#[path = "../../../src/os/caught.rs"]
+pub(crate) mod caught;
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;
