@@ -12,7 +12,7 @@ use crate::api::node_status::NodeStatus;
 use crate::api::shared_lock::SharedLocks;
 use crate::api::shutdown::{self, ShutdownOutcome};
 use crate::events::error::Result;
-use crate::events::metrics::nodes::NodeSample;
+use crate::events::metrics::nodes::{ClientRef, NodeSample};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -273,14 +273,22 @@ impl Redlock {
         shutdown::shut_down(&self.client, &self.reads, timeout)
     }
 
-    /// What counters show of the nodes, while the client exists; none in a child made by `fork`.
-    pub(super) fn samples(&self) -> impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + use<> {
+    /// The client, as counters refer to it, and what they show of its nodes while it exists; none
+    /// in a child made by `fork`.
+    pub(super) fn samples(
+        &self,
+    ) -> (
+        ClientRef,
+        impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + use<>,
+    ) {
         let weak = Arc::downgrade(&self.client.0);
-        move || {
+        let client: ClientRef = weak.clone();
+        let sample = move || {
             let client = Some(Client(weak.upgrade()?)).filter(|client| !client.is_inherited())?;
             let named = client.names.nodes.iter().zip(client.engine.status());
             Some(named.map(|(name, status)| status.sample(name)).collect())
-        }
+        };
+        (client, sample)
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

@@ -95,7 +95,8 @@ impl Builder {
         let client = Client::new(engine, settings, names, durable, report, created_in);
         let redlock = Redlock::new(client);
         if let Some(counters) = counters {
-            counters.watch_nodes(redlock.samples());
+            let (client, sample) = redlock.samples();
+            counters.watch_nodes(client, sample);
         }
         Ok(redlock)
     }

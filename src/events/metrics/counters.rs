@@ -4,7 +4,7 @@ use super::class::{Class, ClassId, Classes, OTHER};
 use super::families::EVENTS_DROPPED;
 #[cfg(feature = "metrics")]
 use super::families::{HOLDS, WAITS};
-use super::nodes::{NodeSample, NodeSources};
+use super::nodes::{ClientRef, NodeSample, NodeSources};
 #[cfg(feature = "metrics")]
 use super::recorded::{self, Recorded};
 use super::text::Text;
@@ -209,12 +209,13 @@ impl Counters {
         self.0.events_dropped.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Shows the nodes of a client as well, until `sample` returns none.
+    /// Shows the nodes of a client as well, while it exists and `sample` returns them.
     pub(crate) fn watch_nodes(
         &self,
+        client: ClientRef,
         sample: impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + 'static,
     ) {
-        self.0.nodes.add(Arc::new(sample));
+        self.0.nodes.add(client, Arc::new(sample));
     }
 }
 

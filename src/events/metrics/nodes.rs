@@ -8,7 +8,7 @@ use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use crate::protocol::latency::Histogram;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// One node, as a client sees it.
@@ -85,11 +85,14 @@ fn flag(is_set: bool) -> Duration {
 }
 
 /// Returns the nodes of a client; none when the client has ended.
-type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
+pub(super) type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
+
+/// What the handles of a client share.
+pub(crate) type ClientRef = Weak<dyn Send + Sync>;
 
 pub(super) struct NodeSources {
     created_in: ForkEpoch,
-    sources: Mutex<Vec<NodeSource>>,
+    sources: Mutex<Vec<(ClientRef, NodeSource)>>,
 }
 
 impl NodeSources {
@@ -100,10 +103,19 @@ impl NodeSources {
         }
     }
 
-    pub(super) fn add(&self, source: NodeSource) {
-        if !self.is_inherited() {
-            lock(&self.sources).push(source);
+    /// Adds a client, and forgets those that have ended: the text may never be asked for.
+    pub(super) fn add(&self, client: ClientRef, source: NodeSource) {
+        if self.is_inherited() {
+            return;
         }
+        let mut sources = lock(&self.sources);
+        if sources.len() == sources.capacity() {
+            sources.retain(|(client, _)| client.strong_count() > 0);
+            // Twice as many as are left, so that an addition looks at two on average.
+            let left = sources.len();
+            sources.reserve(left + 1);
+        }
+        sources.push((client, source));
     }
 
     /// All nodes by address. For a node of several clients: what the least of them sees, and what
@@ -116,27 +128,35 @@ impl NodeSources {
         // A source takes the mutex of its client, and may be the last owner of the client.
         let sources = lock(&self.sources).clone();
         let mut nodes: BTreeMap<String, NodeSample> = BTreeMap::new();
-        let mut ended: Vec<NodeSource> = Vec::new();
-        for source in sources {
-            let Some(samples) = source() else {
-                ended.push(source);
-                continue;
-            };
-            for sample in samples {
-                nodes
-                    .entry(sample.address.clone())
-                    .and_modify(|known| known.merge(&sample))
-                    .or_insert(sample);
-            }
-        }
-        if !ended.is_empty() {
-            lock(&self.sources)
-                .retain(|source| !ended.iter().any(|ended| Arc::ptr_eq(ended, source)));
+        for sample in sources.iter().filter_map(|(_, source)| source()).flatten() {
+            nodes
+                .entry(sample.address.clone())
+                .and_modify(|known| known.merge(&sample))
+                .or_insert(sample);
         }
         nodes.into_values().collect()
     }
 
     fn is_inherited(&self) -> bool {
         self.created_in.is_forked()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_have_ended_take_no_memory_though_no_text_is_asked_for() {
+        let sources = NodeSources::new();
+        let client: Arc<dyn Send + Sync> = Arc::new(());
+        sources.add(Arc::downgrade(&client), Arc::new(|| None));
+        for _ in 0..1000 {
+            let ended: Arc<dyn Send + Sync> = Arc::new(());
+            sources.add(Arc::downgrade(&ended), Arc::new(|| None));
+        }
+        let kept = lock(&sources.sources);
+        assert!(kept.capacity() < 16);
+        assert!(kept.iter().any(|(client, _)| client.strong_count() > 0));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::class::ExtensionResult;
 use super::counters::Counters;
-use super::nodes::NodeSample;
+use super::nodes::{NodeSample, NodeSource};
 use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
 use crate::fault::counts::FaultCounts;
@@ -121,12 +121,17 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let two = node(true, false, 5);
     let three = node(false, false, 7);
     let shows = |lines: &str| has(&counters, &lines.replace("NODE", r#"node="10.0.0.1:6379""#));
-    counters.watch_nodes(move || Some(vec![one.clone()]));
+    let client: Arc<dyn Send + Sync> = Arc::new(());
+    let watch =
+        |sample: NodeSource| counters.watch_nodes(Arc::downgrade(&client), move || sample());
+    watch(Arc::new(move || Some(vec![one.clone()])));
     shows("node_votes{NODE} 1\nquorum 1");
-    counters.watch_nodes(move || Some(vec![two.clone()]));
+    watch(Arc::new(move || Some(vec![two.clone()])));
     let is_there = Arc::new(AtomicBool::new(true));
     let watched = Arc::clone(&is_there);
-    counters.watch_nodes(move || watched.load(Ordering::Relaxed).then(|| vec![three.clone()]));
+    watch(Arc::new(move || {
+        watched.load(Ordering::Relaxed).then(|| vec![three.clone()])
+    }));
     shows("node_up{NODE} 0");
     is_there.store(false, Ordering::Relaxed);
     shows(
