@@ -72,7 +72,7 @@ pub mod rules {}
 #[doc = include_str!("performance.md")]
 pub mod performance {}
 
-#[doc = "[release notifications]: crate::docs::operations#waiting"]
+#[doc = "[operations page]: crate::docs::operations#what-restart-protection-detects"]
 #[doc = "[rules page]: crate::docs::rules"]
 #[doc = include_str!("testing.md")]
 pub mod testing {}

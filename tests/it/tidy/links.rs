@@ -109,6 +109,11 @@ fn findings(name: &str, text: &str) -> Vec<String> {
             format!("{name}: {target} leads nowhere in the documentation of the crate")
         }),
     );
+    let undefined = defined(text)
+        .filter(|(label, target)| is_of_manual && target.contains(".md") && !replaces(name, label));
+    findings.extend(
+        undefined.map(|(label, _)| format!("{name}: src/docs/mod.rs does not define {label}")),
+    );
     // The page of the package has this file alone.
     let is_of_package = name == "README.md";
     let relative = links(text).filter(|target| !target.contains("://") && !target.starts_with('#'));
@@ -118,6 +123,15 @@ fn findings(name: &str, text: &str) -> Vec<String> {
             .map(|target| format!("{name}: {target} leads nowhere on the page of the package")),
     );
     findings
+}
+
+/// Whether the module of a page of the manual defines this label.
+fn replaces(page: &str, label: &str) -> bool {
+    let modules = include_str!("../../../src/docs/mod.rs");
+    let include = format!("include_str!({:?})", page.trim_start_matches("src/docs/"));
+    let before = modules.split(&include).next().unwrap_or_default();
+    let of_page = before.rsplit("pub mod").next().unwrap_or_default();
+    of_page.contains(&format!("\"[{label}]: crate::docs::"))
 }
 
 /// The paths in backticks.
@@ -156,14 +170,17 @@ fn paths_in_comments(text: &str) -> Vec<&str> {
 
 /// The targets of links to what is in the repository, by `](target)` and by `[label]: target`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let defined = text
-        .lines()
-        .filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
-        .map(|(_, target)| target);
+    let defined = defined(text).map(|(_, target)| target);
     inline_links(text).chain(defined).filter(|target| {
         let is_ours = target.starts_with(MANUAL) || target.starts_with(FILES);
         is_ours || !target.contains("://") && !target.starts_with("crate")
     })
+}
+
+/// The labels and targets of links by `[label]: target`.
+fn defined(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
 }
 
 /// The targets of links by `](target)`.
