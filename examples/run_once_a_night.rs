@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! QUORUMLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-//! 0 2 * * *  run_once_a_night $(date +\%F)
+//! 0 2 * * *  /usr/local/bin/run_once_a_night $(date +\%F)
 //! ```
 //!
 //! The exit code is 0 where the job is done, here or by another machine, and 1 where it was not

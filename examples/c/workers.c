@@ -1,7 +1,8 @@
 /*
  * Threads that take turns: each adds 1 to one of a few numbers, under its lock, again and again.
  *
- *     cc -std=c99 -O2 -pthread -Isrc/ffi examples/c/workers.c -Ltarget/release -lquorumlock -o workers
+ *     cc -std=c99 -O2 -pthread -Isrc/ffi examples/c/workers.c -Ltarget/release -lquorumlock \
+ *         -Wl,-rpath,target/release -o workers
  *     ./workers 8 10000 redis://127.0.0.1:6379 redis://127.0.0.1:6380 redis://127.0.0.1:6381
  *
  * Eight threads, ten thousand times each. Ctrl-C ends it early: a thread waits for the signal, since a signal handler
