@@ -669,7 +669,7 @@ def _setting(name, value):
 
 
 class Client(_Handle):
-    """The nodes of one quorum, and the connections to them. One for the whole program will do.
+    """The nodes of one quorum, by their URLs, and the connections to them. A program needs one.
 
     `settings` are those of `quorumlock_config_set`, such as `node_timeout=1` or `restart_policy="strict"`; those that
     are not given, or None, have the library's defaults, `retry_delay` is a pair, and `label` is a text, or `HERE`.
@@ -693,7 +693,7 @@ class Client(_Handle):
     ):
         config = _c.quorumlock_config_new()
         try:
-            for url in nodes:
+            for url in [nodes] if isinstance(nodes, str) else nodes:
                 _check(_c.quorumlock_config_add_node(config, *_bytes(url)))
             if label is HERE:
                 _check(_c.quorumlock_config_set_label_here(config))
@@ -751,7 +751,7 @@ class Client(_Handle):
         return Guard(_owned(_c.quorumlock_guard_free, _c.quorumlock_client_attach, self, _given(Lease, lease)))
 
     def flush_releases(self, timeout):
-        """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
+        """Waits until every node has run the pending releases, for so many seconds at most. Closes nothing."""
         _must(_c.quorumlock_client_flush_releases, self, max(0, int(timeout * 1000)))
 
     def shutdown(self, timeout):

@@ -40,7 +40,7 @@ def soon(condition):
 def failures():
     assert result_of(quorumlock.Client, []) == Result.CONFIG
     assert result_of(lambda: quorumlock.Client([], restart_policy="none")) == Result.CONFIG
-    dead = quorumlock.Client(["redis://127.0.0.1:1"])
+    dead = quorumlock.Client("redis://127.0.0.1:1")
     try:
         quorumlock.Mutex(dead, "x").try_lock()
         raise AssertionError("a lock")
