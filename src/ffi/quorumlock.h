@@ -363,7 +363,7 @@ quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const ch
  *                            number, after its last use; of a read-write lock, after the last writer with a number.
  *                            Never less than max_ttl and two minutes. The same in all clients
  *     label                  "billing@host7/4711": 1 to 64 visible ASCII characters by which the client calls itself.
- *                            They are in the keys of its locks, for quorumlock_mutex_holder. Default: none
+ *                            They are in the values of its keys, for quorumlock_mutex_holder. Default: none
  *     max_ttl                "60s", the default: the longest time to live that a lock may ask for, and how long a
  *                            restarted node does not vote. The same in all clients
  *     node_timeout           "100ms", the default: how long each node has to answer an attempt, which has the same time

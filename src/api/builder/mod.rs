@@ -406,9 +406,8 @@ impl Builder {
         self
     }
 
-    /// What this client calls itself, for the operator and for other programs: the label is stored
-    /// in the keys of its locks, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default:
-    /// none.
+    /// What this client calls itself, for the operator and for other programs: the label is in
+    /// the values of its keys, and [`Mutex::holder`](crate::Mutex::holder) shows it. Default: none.
     ///
     /// 1 to 64 visible ASCII characters, such as `billing@host7/4711`, or
     /// [`host_label`](crate::host_label); any other label is an error of [`build`](Builder::build).

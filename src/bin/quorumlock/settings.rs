@@ -62,7 +62,7 @@ const OPTIONS: [(&str, &str, &str); 19] = [
     (
         "label",
         "TEXT",
-        "what this program calls itself in the keys of its locks",
+        "what this program calls itself, for show, ls and other programs",
     ),
     (
         "password-file",
