@@ -8,27 +8,25 @@
 //! It serves for faults, too: a test can make it hang, die, come back empty, run out of memory or
 //! turn into a replica, which takes a process and some patience with a real server.
 //!
-//! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node
-//! without sockets, `store/info` what it reports about itself, `keyspace` its databases, `command`
-//! what it knows by name, `options` what those commands do that have options, `scripts` what it
-//! knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
-//! have in common, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
-//! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
-//!
 //! ```
-//! use std::io::{Read, Write};
-//! use quorumlock::embedded::EmbeddedNode;
+//! use quorumlock::{Redlock, embedded::EmbeddedNode};
 //!
-//! # fn main() -> std::io::Result<()> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let node = EmbeddedNode::start()?;
-//! let mut client = std::net::TcpStream::connect(node.url().trim_start_matches("redis://"))?;
-//! client.write_all(b"*1\r\n$4\r\nPING\r\n")?;
-//! let mut reply = [0; 7];
-//! client.read_exact(&mut reply)?;
-//! assert_eq!(&reply, b"+PONG\r\n");
+//! let redlock = Redlock::builder().node(node.url()).build()?;
+//! let guard = redlock.mutex("orders/42").lock()?;
+//! assert_eq!(node.keys(), ["orders/42"]);
+//! # drop(guard);
 //! # Ok(())
 //! # }
 //! ```
+
+// One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node
+// without sockets, `store/info` what it reports about itself, `keyspace` its databases, `command`
+// what it knows by name, `options` what those commands do that have options, `scripts` what it
+// knows by text, `calls` the commands inside a script and how they fail, `queue` what all scripts
+// have in common, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
+// `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 
 mod calls;
 #[cfg(feature = "embedded-tls")]
