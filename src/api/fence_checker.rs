@@ -84,7 +84,7 @@ impl fmt::Debug for FenceChecker {
     }
 }
 
-/// A holder came too late: a holder that took the lock after it was here before.
+/// A write that came too late: the resource has seen the token of a later holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleFence {
     token: FencingToken,
