@@ -63,9 +63,9 @@
 //!   two holders at once would lose data, do not rely on a lease, this or another: let the resource
 //!   itself refuse late writes, by the number of a [`fenced`](Mutex::fenced) lock. A lock alone
 //!   saves work, not data.
-//! * Order among programs. Threads that share a client queue in the order of their calls. Programs
-//!   that wait for a lock are [notified](Builder::release_notifications) of its release and take
-//!   turns as a rule. Only a [`fair`](Mutex::fair) lock enforces it.
+//! * Order among all calls. Threads and programs that wait are [served in
+//!   turn](docs::operations#waiting). A call that has not waited yet may come first, except with a
+//!   [`fair`](Mutex::fair) lock.
 //!
 //! # After a fork
 //!
