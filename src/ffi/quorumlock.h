@@ -1,11 +1,10 @@
 /*
  * quorumlock: a distributed lock over N independent Redis or Valkey masters, for threaded programs.
  *
- * All nodes are asked at once, and the answer is given as soon as a majority has decided. A lock is a lease: it ends
- * when its guard is unlocked or freed, or with its time to live. Nothing here needs an event loop. The library starts
- * a thread for locks that are extended automatically or watched for their loss, one for each client, one for each node
- * with a provider or a password file, one for files of certificates, and short-lived ones to resolve host names and to
- * send releases that are left.
+ * All nodes are asked at once, and a majority decides. A lock is a lease: it ends when its guard is unlocked or freed,
+ * or with its time to live. Nothing here needs an event loop. The library starts a thread for locks that are extended
+ * automatically or watched for their loss, one for each client, one for each node with a provider or a password file,
+ * one for files of certificates, and short-lived ones to resolve host names and to send pending releases.
  *
  *     quorumlock_config -> quorumlock_client -> quorumlock_mutex -> quorumlock_guard -> quorumlock_lease
  *      nodes, settings      connections          one resource        a held lock         a lock to hand over
@@ -344,7 +343,7 @@ void quorumlock_config_free(quorumlock_config *config);
  * Parameters may follow, as in "?db=1&durable=true": "db" is the number of the database, also in place of "/database";
  * "durable" is "true" or "false", and declares whether the node is durable; "server_name", for "rediss://", is the host
  * name or IP address that the certificate of the node must be for. All clients of a lock must name the same nodes.
- * Three or five make a sound quorum; at most 64. */
+ * Three or five make a sound quorum; at most 64. quorumlock_client_new refuses what is no such URL. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* Changes a setting. `name` is that of the environment variable in lower case, and `value` its text:
@@ -583,7 +582,7 @@ quorumlock_result quorumlock_mutex_set_watchdog_max_extensions(quorumlock_mutex 
  * without limit. */
 quorumlock_result quorumlock_mutex_set_watchdog_max_duration_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
-/* How long the lock stands at least, from when it was taken, however early its guard is unlocked or freed: then a
+/* How long the lock is held at least, from when it was taken, however early its guard is unlocked or freed: then a
  * release does not free it but sets its end to that time. For a short job that several machines start at nearly the
  * same time. Default: 0. At most the longest time to live of the configuration. */
 quorumlock_result quorumlock_mutex_set_min_hold_ms(quorumlock_mutex *mutex, uint64_t time_ms);
