@@ -172,7 +172,9 @@ impl Args for Options {
             }
         };
         command
-            .next_help_heading("Nodes and settings")
+            .next_help_heading(
+                "Nodes and settings (a duration D is a number and us, ms, s, m, h or d)",
+            )
             .args(OPTIONS.map(argument))
     }
 
