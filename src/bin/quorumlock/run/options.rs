@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// write every event to standard error
     #[arg(short, long)]
     pub(super) verbose: bool,
-    /// the name of a lock
+    /// the name of a lock; several are taken in the order of their names
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// what is run, with its arguments
