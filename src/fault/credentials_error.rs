@@ -40,6 +40,7 @@ impl fmt::Display for CredentialsError {
             Panicked => "the provider panicked",
             TimedOut => "the provider has not returned",
             TooLong => "longer than 64 KiB",
+            Unreadable(io::ErrorKind::NotFound) => "the password file does not exist",
             Unreadable(kind) => {
                 return write!(f, "the password file cannot be read: {kind}");
             }

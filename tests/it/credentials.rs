@@ -431,7 +431,7 @@ fn a_password_file_is_read_again() {
     servers.iter().for_each(by_v3);
     pair(&mutex);
     fs::remove_file(directory.join("data")).unwrap();
-    is_told("the password file cannot be read: entity not found");
+    is_told("the password file does not exist");
     let told = failures.all();
     assert!(told.iter().all(|event| !event.contains("lost")));
 

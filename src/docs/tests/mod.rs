@@ -225,25 +225,24 @@ fn node_faults() -> Vec<Remedied> {
             .with_remedy("Check the server's disk: it cannot save"),
         fault(Reply, Cause::Server(ServerError::NoReplicas))
             .with_remedy("Check its replicas, or lower `min-replicas-to-write`"),
-        credentials(CredentialsError::Failed)
-            .with_remedy("The provider of the program failed: see its own log"),
+        credentials(CredentialsError::Failed).with_remedy("See the log of the program"),
         credentials(CredentialsError::BadCertificate).with_remedy(
             "Write certificate, key and roots that belong together, in PEM; until \
              then, those before are used",
         ),
         credentials(CredentialsError::Panicked).with_remedy("Correct the provider"),
-        credentials(CredentialsError::TimedOut).with_remedy(
-            "The provider takes longer than a connection may: have it keep what it \
-             has fetched",
-        ),
+        credentials(CredentialsError::TimedOut)
+            .with_remedy("Have the provider keep what it has fetched"),
         credentials(CredentialsError::Empty)
             .with_remedy("Write a password into the file, or return one"),
         credentials(CredentialsError::TooLong)
-            .with_remedy("Name the file that contains the password, or return no more than that"),
+            .with_remedy("Name the file that contains the password, or return less"),
+        credentials(CredentialsError::Unreadable(std::io::ErrorKind::NotFound))
+            .with_remedy("Write it, or name another"),
         credentials(CredentialsError::Unreadable(
             std::io::ErrorKind::PermissionDenied,
         ))
-        .with_remedy("Let the user of the program read the password file"),
+        .with_remedy("Let the program's user read it"),
         credentials(CredentialsError::NotUtf8)
             .with_remedy("Name the file that contains the password"),
         server(ServerError::Err),
@@ -269,7 +268,9 @@ fn page() -> String {
         "A lock, a release or a `connect` that failed",
         &unavailable(),
     );
-    page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
+    page.push_str(
+        "\n# One node\n\nEach follows the node's address, in an error, an event or a status.\n\n",
+    );
     page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
     for (fault, remedy) in node_faults() {
         let line = NodeFault::new("10.0.0.1:6379", fault).to_string();
