@@ -175,9 +175,7 @@ impl Builder {
     /// Where each node is, and how to log in there.
     pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
         if self.nodes.is_empty() {
-            return Err(config_error(
-                "no node: name at least one with Builder::node",
-            ));
+            return Err(config_error("no node: name at least one by its URL"));
         }
         if self.nodes.len() > MAX_NODES {
             return Err(config_error(format!(

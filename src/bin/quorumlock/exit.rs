@@ -27,7 +27,10 @@ pub(crate) fn signal(number: i32) -> Exit {
 
 /// Words of the library for settings, and what they are called here.
 const OPTIONS: [(&str, &str); 10] = [
-    (" with Builder::node", " by its URL"),
+    (
+        ": it names the nodes by their URLs",
+        ": name the nodes by it, --nodes or --config",
+    ),
     ("by Tls::roots_file or the variable CACERT", "by --cacert"),
     ("by Builder::tls", "by --cacert"),
     ("a time to live of", "--ttl of"),
