@@ -78,7 +78,14 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
                 given(ContextKind::InvalidSubcommand)
             )
         }
-        ErrorKind::MissingRequiredArgument => format!("needs {argument}; --help shows the usage"),
+        ErrorKind::MissingRequiredArgument => {
+            let missing = argument.replace("COMMAND...", "-- COMMAND...");
+            format!("needs {missing}; --help shows the usage")
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = given(ContextKind::PriorArg).replace(['<', '>'], "");
+            format!("{option} cannot be used with {other}")
+        }
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             format!("there is no option {option} here; --help lists the options")
         }
@@ -94,6 +101,8 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
             error
                 .source()
                 .map_or_else(|| kind.to_string(), ToString::to_string)
+                .replace("..=", " to ")
+                .replace("invalid digit found in string", "must be a number")
         ),
     };
     let exit = match error.kind() {
@@ -117,7 +126,11 @@ mod tests {
                 "nonsense",
                 "\"nonsense\" is no command; quorumlock --help lists them",
             ),
-            ("run a --", "needs COMMAND...; --help shows the usage"),
+            ("run a b", "needs -- COMMAND...; --help shows the usage"),
+            (
+                "run --fenced --read a -- b",
+                "--fenced cannot be used with --read",
+            ),
             ("run -- true", "needs NAME...; --help shows the usage"),
             (
                 "run --wait hunter2 a -- true",
@@ -133,7 +146,8 @@ mod tests {
                 "run --nonsense=hunter2",
                 "there is no option --nonsense here; --help lists the options",
             ),
-            ("run -E 256", "--held-exit-code: 256 is not in 0..=255"),
+            ("run -E 256", "--held-exit-code: 256 is not in 0 to 255"),
+            ("bench --threads hunter2", "--threads: must be a number"),
             (
                 "show a hunter2",
                 "one word is too many; --help shows the usage",

@@ -49,7 +49,7 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
         };
         report::line(result);
     } else {
-        write_line!("{count} pairs by {threads} threads: {rate:.0} a second");
+        write_line!("{rate:.0} pairs a second, {count} in all; threads: {threads}");
         write_line!("a pair takes {times}, {} (p99.9)", Human(p999));
     }
     Ok(exit::OK)

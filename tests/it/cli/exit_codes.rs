@@ -92,7 +92,7 @@ fn messages_name_options() {
         ),
         (
             "--min-hold 2h",
-            "--min-hold is longer than --max-ttl (60 s)",
+            "--min-hold is longer than --max-ttl (60 s): raise --max-ttl in every client of these nodes",
         ),
     ];
     for (options, expected) in table {

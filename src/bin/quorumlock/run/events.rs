@@ -29,8 +29,10 @@ impl Events {
         let open = |descriptor: u32| {
             // Appending, because a file that is opened again has a position of its own.
             let file = OpenOptions::new().append(true).open(path_of(descriptor));
-            let failed =
-                |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
+            let failed = |error| {
+                let what = format!("descriptor {descriptor} is not open for writing");
+                Failure::usage(format!("--json-events: {what}: {error}"))
+            };
             let notice = |count| json("output_dropped", object! {}, &missing(count));
             file.map(|file| Output::new(file, notice)).map_err(failed)
         };

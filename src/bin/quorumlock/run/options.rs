@@ -134,7 +134,7 @@ impl LockOptions {
         let max_ttl = settings.max_ttl;
         if self.min_hold > max_ttl {
             let message = format!(
-                "--min-hold is longer than --max-ttl ({})",
+                "--min-hold is longer than --max-ttl ({}): raise --max-ttl in every client of these nodes",
                 quorumlock::algorithm::time::Human(max_ttl)
             );
             return Err(Failure::new(exit::CONFIG, message));
