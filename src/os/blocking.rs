@@ -31,66 +31,58 @@ impl BlockingStream {
         timeout: Duration,
         mut is_hopeless: impl FnMut(Duration) -> bool,
     ) -> io::Result<Option<BlockingStream>> {
+        let transport = config.begin(Arc::new(stream))?;
+        let mut stream = BlockingStream { transport, timeout };
         let begun = Instant::now();
-        while !stream.is_settled() {
-            let left = timeout
-                .checked_sub(begun.elapsed())
-                .ok_or(ErrorKind::TimedOut)?;
-            wait(&stream, PollFlags::OUT, left)?;
-        }
-        stream.finish_connecting()?;
-        let mut transport = config.begin(Arc::new(stream))?;
-        loop {
+        let is_open = stream.retry(PollFlags::IN | PollFlags::OUT, LOOK, |transport| {
+            if !transport.stream().is_settled() {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            transport.stream().finish_connecting()?;
             transport.flush()?;
             // TLS takes bytes when its handshake is over, and a plain connection at any time.
             if transport.wants_write(true) && !transport.has_unsent() {
-                return Ok(Some(BlockingStream { transport, timeout }));
+                return Ok(true);
             }
-            let silent = begun.elapsed();
-            if transport.awaits_first_byte() && is_hopeless(silent) {
-                return Ok(None);
+            if transport.awaits_first_byte() && is_hopeless(begun.elapsed()) {
+                return Ok(false);
             }
-            let left = timeout.checked_sub(silent).ok_or(ErrorKind::TimedOut)?;
-            wait(
-                transport.stream(),
-                PollFlags::IN | unsent(&transport),
-                left.min(LOOK),
-            )?;
-            match transport.read(&mut [0]) {
-                Err(error) if would_block(&error) => {}
-                Err(error) => return Err(error),
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            match transport.read(&mut [0])? {
+                0 => Err(ErrorKind::UnexpectedEof.into()),
                 // A server that speaks before it is asked is no node.
-                Ok(_) => return Err(ErrorKind::InvalidData.into()),
+                _ => Err(ErrorKind::InvalidData.into()),
             }
-        }
+        })?;
+        Ok(is_open.then_some(stream))
     }
 
     /// Reads what comes next; 0 bytes mean that the other side has closed.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.retry(PollFlags::IN, |transport| transport.read(buffer))
+        let read = |transport: &mut Transport| transport.read(buffer);
+        self.retry(PollFlags::IN, self.timeout, read)
     }
 
     /// Writes all of it.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let written = self.retry(PollFlags::OUT, |transport| transport.write(bytes))?;
-            bytes = &bytes[written..];
-        }
-        self.retry(PollFlags::OUT, |transport| {
+        self.retry(PollFlags::OUT, self.timeout, |transport| {
+            while !bytes.is_empty() {
+                let written = transport.write(bytes)?;
+                bytes = &bytes[written..];
+            }
             transport.flush()?;
             if transport.has_unsent() {
-                Err(ErrorKind::WouldBlock.into())
-            } else {
-                Ok(())
+                return Err(ErrorKind::WouldBlock.into());
             }
+            Ok(())
         })
     }
 
-    /// Tries until it need not wait, for as long as the limit allows.
+    /// Tries until it need not wait, for as long as the limit allows. Polls for these, and waits no
+    /// longer than `pause` before it tries again.
     fn retry<T>(
         &mut self,
         flags: PollFlags,
+        pause: Duration,
         mut step: impl FnMut(&mut Transport) -> io::Result<T>,
     ) -> io::Result<T> {
         let begun = Instant::now();
@@ -103,29 +95,16 @@ impl BlockingStream {
                 .timeout
                 .checked_sub(begun.elapsed())
                 .ok_or(ErrorKind::TimedOut)?;
-            wait(
-                self.transport.stream(),
-                flags | unsent(&self.transport),
-                left,
-            )?;
+            // Before the end of its handshake TLS takes nothing, and the socket would be ready.
+            let has_more = flags.contains(PollFlags::OUT);
+            let mut wanted = flags;
+            wanted.set(PollFlags::OUT, self.transport.wants_write(has_more));
+            let mut descriptors = [PollFd::new(self.transport.stream().source(), wanted)];
+            let time = Timespec::try_from(left.min(pause)).ok();
+            match poll(&mut descriptors, time.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
-    }
-}
-
-/// What to poll for while TLS holds bytes back.
-fn unsent(transport: &Transport) -> PollFlags {
-    if transport.has_unsent() {
-        PollFlags::OUT
-    } else {
-        PollFlags::empty()
-    }
-}
-
-/// Waits until the stream is ready, or the time is up. It may come back early.
-fn wait(stream: &Stream, flags: PollFlags, time: Duration) -> io::Result<()> {
-    let mut descriptors = [PollFd::new(stream.source(), flags)];
-    match poll(&mut descriptors, Timespec::try_from(time).ok().as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
