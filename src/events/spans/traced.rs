@@ -25,20 +25,14 @@ pub(crate) struct SpanLink(Option<Id>);
 /// because calls move it.
 pub(crate) struct WaitSpan(Option<Box<OpenSpan>>);
 
-/// The span of one hold. Of several ends the first one counts. If it is dropped without an end, so
-/// was the guard. Small, because guards move it.
-pub(crate) struct HoldSpan(Option<Arc<Hold>>);
+/// The span of one hold. What can end the hold shares it, and of several ends the first one counts.
+/// If it is dropped without an end, so was the guard. Small, because guards move it.
+pub(crate) struct HoldSpan(Option<Arc<OpenSpan>>);
 
-/// What can end a hold shares it.
-struct Hold {
-    span: Mutex<Option<OpenSpan>>,
-    opened_in: ForkEpoch,
-}
-
-/// A span that is not closed yet.
+/// A span until it is closed.
 struct OpenSpan {
-    /// None while it closes.
-    span: Option<Span>,
+    /// None when it has ended.
+    span: Mutex<Option<Span>>,
     opened_in: ForkEpoch,
 }
 
@@ -70,7 +64,7 @@ impl WaitSpan {
     /// The call has ended after so many attempts: with the lock, or for this reason without it.
     pub(crate) fn end(self, attempts: u32, reason: Option<GaveUpReason>) {
         if let Some(open) = self.0 {
-            open.record(|span| {
+            open.end(|span| {
                 span.record("attempts", i64::from(attempts));
                 let end = reason.map_or(0, |reason| reason as usize);
                 span.record("outcome", WAIT_OUTCOMES[end]);
@@ -97,24 +91,18 @@ impl HoldSpan {
             span.follows_from(link.0);
             span
         });
-        HoldSpan(open.map(|open| {
-            Arc::new(Hold {
-                opened_in: open.opened_in,
-                span: Mutex::new(Some(open)),
-            })
-        }))
+        HoldSpan(open.map(Arc::new))
     }
 
     pub(crate) fn link(&self) -> SpanLink {
-        let id = |hold: &Arc<Hold>| lock(&hold.span).as_ref().and_then(OpenSpan::id);
-        SpanLink(self.0.as_ref().and_then(id))
+        SpanLink(self.0.as_deref().and_then(OpenSpan::id))
     }
 
     /// Ends when the lock is lost. `register` has the callback called then.
     pub(crate) fn end_on_loss(&self, register: impl FnOnce(Box<dyn FnOnce() + Send>)) {
         if let Some(hold) = &self.0 {
             let hold = Arc::clone(hold);
-            register(Box::new(move || hold.end(HoldOutcome::Lost)));
+            register(Box::new(move || hold.end_as(HoldOutcome::Lost)));
         }
     }
 
@@ -123,13 +111,13 @@ impl HoldSpan {
         if let Some(hold) = &self.0
             && let Some(outcome) = ended()
         {
-            hold.end(outcome);
+            hold.end_as(outcome);
         }
     }
 
     pub(crate) fn end(&self, outcome: HoldOutcome) {
         if let Some(hold) = &self.0 {
-            hold.end(outcome);
+            hold.end_as(outcome);
         }
     }
 }
@@ -137,20 +125,6 @@ impl HoldSpan {
 impl Drop for HoldSpan {
     fn drop(&mut self) {
         self.end(HoldOutcome::Dropped);
-    }
-}
-
-impl Hold {
-    fn end(&self, outcome: HoldOutcome) {
-        // In a child, the mutex may be locked for ever.
-        if self.opened_in.is_forked() {
-            return;
-        }
-        let span = lock(&self.span).take();
-        // The mutex is free again.
-        if let Some(span) = span {
-            span.record(|span| _ = span.record("outcome", label_of_outcome(outcome)));
-        }
     }
 }
 
@@ -163,26 +137,38 @@ impl OpenSpan {
         let opened_in = ForkEpoch::current().ok()?;
         let span = isolated(open).filter(|span| !span.is_disabled())?;
         Some(OpenSpan {
-            span: Some(span),
+            span: Mutex::new(Some(span)),
             opened_in,
         })
     }
 
     fn id(&self) -> Option<Id> {
-        self.span.as_ref().and_then(Span::id)
+        lock(&self.span).as_ref().and_then(Span::id)
+    }
+
+    /// Records how a hold has ended, and closes.
+    fn end_as(&self, outcome: HoldOutcome) {
+        self.end(|span| _ = span.record("outcome", label_of_outcome(outcome)));
     }
 
     /// Records the end, and closes.
-    fn record(self, record: impl FnOnce(&Span)) {
-        if !self.opened_in.is_forked() {
-            isolated(|| self.span.as_ref().map(record));
+    fn end(&self, record: impl FnOnce(&Span)) {
+        // In a child, the mutex may be locked for ever.
+        if self.opened_in.is_forked() {
+            return;
+        }
+        let span = lock(&self.span).take();
+        // The mutex is free again.
+        if let Some(span) = span {
+            isolated(|| record(&span));
+            isolated(|| drop(span));
         }
     }
 }
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        let span = self.span.take();
+        let span = std::mem::take(&mut self.span);
         if self.opened_in.is_forked() {
             std::mem::forget(span);
         } else {
