@@ -3,7 +3,7 @@
 use crate::deployment::at_once;
 use crate::exit::{self, Exit, Failure};
 use crate::json::object;
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::{CommonOptions, duration};
 use crate::times::Times;
 use clap::Args;
@@ -34,7 +34,7 @@ pub(crate) fn bench(options: Options) -> Result<Exit, Failure> {
     let run = random_name("")?;
     let begun = Instant::now();
     let pairs = |number| pairs(&redlock, &format!("{run}-{number}"), duration);
-    let result = Progress::during("locking and unlocking", || at_once(0..threads, pairs));
+    let result = report::during("locking and unlocking", || at_once(0..threads, pairs));
     let times = Times::of(result.into_iter().collect::<Result<_, _>>()?);
     let count = times.count();
     let p999 = times.quantile(0.999);

@@ -7,7 +7,7 @@ use crate::json::{Object, list, maybe, object};
 use crate::locks::sighting::{Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::verdict::Verdict;
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::CommonOptions;
 use crate::show::headline;
 use clap::Args;
@@ -34,7 +34,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let name = options.name;
     let is_json = options.common.json;
     let deployment = options.common.settings.read()?;
-    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
+    let survey = Survey::of_lock(&deployment, &name);
     let held: Vec<String> = survey
         .keys()
         .into_iter()
@@ -73,7 +73,7 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
             .map(|key| break_key(&deployment, &survey, key))
             .collect()
     };
-    let broken: Vec<Broken> = Progress::during("deleting the lock", break_all);
+    let broken: Vec<Broken> = report::during("deleting the lock", break_all);
     if is_json {
         let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, addresses);
         report::line(list(broken.iter().zip(&verdicts).map(object)));

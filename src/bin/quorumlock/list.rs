@@ -5,7 +5,7 @@ use crate::json;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::printable::printable;
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::CommonOptions;
 use clap::Args;
 
@@ -20,8 +20,7 @@ pub(crate) struct Options {
 
 pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
-    let survey =
-        Progress::of_keys(|found| Survey::of_pattern(&deployment, &options.pattern, found));
+    let survey = Survey::of_pattern(&deployment, &options.pattern);
     let verdicts = survey
         .keys()
         .into_iter()
@@ -37,11 +36,7 @@ pub(crate) fn list(options: Options) -> Result<Exit, Failure> {
         table(&locks, survey.nodes.len());
     }
     survey.complain_of_silent();
-    Ok(if survey.lacks_quorum() {
-        exit::UNAVAILABLE
-    } else {
-        exit::OK
-    })
+    Ok(survey.exit(exit::OK))
 }
 
 fn table(locks: &[Verdict], nodes: usize) {

@@ -7,7 +7,7 @@ use crate::bench::random_name;
 use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object, quoted};
 use crate::protection;
-use crate::report::{self, Progress};
+use crate::report;
 use crate::settings::{CommonOptions, duration};
 use clap::Args;
 use quorumlock::{Cause, Mutex, NodeState, NodeStatus, Redlock};
@@ -38,7 +38,7 @@ pub(crate) fn nodes(options: Options) -> Result<Exit, Failure> {
     let redlock = &deployment.client;
     let name = random_name(&options.names)?;
     let mutex = redlock.mutex(name).ttl(deployment.trial_ttl(TTL));
-    let is_locked = Progress::during("connecting", || can_lock(redlock, &mutex, options.timeout));
+    let is_locked = report::during("connecting", || can_lock(redlock, &mutex, options.timeout));
     // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if options.common.json {

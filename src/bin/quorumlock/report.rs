@@ -5,16 +5,17 @@
 //! from a [`page`].
 
 use crate::printable::printable;
-use std::fmt;
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long something takes before its progress is shown, and how often that is renewed.
-pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Writes a line to standard output.
-pub(crate) fn line(text: impl fmt::Display) {
+pub(crate) fn line(text: impl Display) {
     // The reader may have seen enough.
     drop(writeln!(
         std::io::stdout().lock(),
@@ -45,7 +46,7 @@ pub(crate) fn complaint(message: &str) -> String {
     format!("quorumlock: {}\n", printable(message))
 }
 
-fn to_stderr(text: &str) {
+pub(crate) fn to_stderr(text: &str) {
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }
 
@@ -78,85 +79,40 @@ pub(crate) fn utc(since_1970: Duration) -> String {
     )
 }
 
-/// A line of progress on standard error, if that is a terminal. It is wiped when this is dropped.
-pub(crate) struct Progress<W: Fn(&str) = fn(&str)> {
-    begun: Instant,
-    shown: Option<Instant>,
-    is_terminal: bool,
-    /// Writes to standard error.
-    write: W,
+/// Does something, and shows on a terminal meanwhile that it goes on.
+pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    with_progress(|| what, to_stderr, work)
 }
 
-impl Progress {
-    /// Does something, and shows meanwhile that it goes on.
-    pub(crate) fn during<T: Send>(text: &str, work: impl FnOnce() -> T + Send) -> T {
-        Progress::showing(|| text.to_owned(), work)
+/// Does something. If standard error is a terminal, writes meanwhile a line of progress there: not
+/// before a second has passed, and once a second from then on. It is wiped in the end.
+pub(crate) fn with_progress<P: Display, T>(
+    progress: impl Fn() -> P + Send,
+    write: impl Fn(&str) + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work();
     }
-
-    /// Asks the nodes for their keys, and shows meanwhile how many it has found.
-    pub(crate) fn of_keys<T: Send>(work: impl FnOnce(&AtomicUsize) -> T + Send) -> T {
-        let found = AtomicUsize::new(0);
-        let text = || {
-            format!(
-                "asking the nodes for their keys: {} found",
-                found.load(Ordering::Relaxed)
-            )
-        };
-        Progress::showing(text, || work(&found))
-    }
-
-    fn showing<T: Send>(text: impl Fn() -> String + Send, work: impl FnOnce() -> T + Send) -> T {
-        let mut progress = Progress::new(false, to_stderr);
-        if !progress.is_terminal {
-            return work();
+    let begun = Instant::now();
+    let (done, waiting) = mpsc::channel::<()>();
+    let show = move || {
+        let mut wipe = "";
+        while waiting.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+            let seconds = begun.elapsed().as_secs();
+            let line = printable(&progress().to_string());
+            write(&format!("\r\x1b[K{line}, {seconds} s"));
+            wipe = "\r\x1b[K";
         }
-        let (done, waiting) = std::sync::mpsc::channel::<()>();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                while waiting.recv_timeout(PROGRESS_AFTER)
-                    == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-                {
-                    progress.at(text());
-                }
-            });
-            let result = work();
-            drop(done);
-            result
-        })
-    }
-}
-
-impl<W: Fn(&str)> Progress<W> {
-    pub(crate) fn new(is_quiet: bool, write: W) -> Progress<W> {
-        let is_terminal = !is_quiet && std::io::stderr().is_terminal();
-        Progress {
-            begun: Instant::now(),
-            shown: None,
-            is_terminal,
-            write,
-        }
-    }
-
-    /// Shows where the work is: not before a second has passed, and once a second from then on.
-    pub(crate) fn at(&mut self, text: impl fmt::Display) {
-        let last = self.shown.unwrap_or(self.begun);
-        if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
-            let seconds = self.begun.elapsed().as_secs();
-            (self.write)(&format!(
-                "\r\x1b[K{}, {seconds} s",
-                printable(&text.to_string())
-            ));
-            self.shown = Some(Instant::now());
-        }
-    }
-}
-
-impl<W: Fn(&str)> Drop for Progress<W> {
-    fn drop(&mut self) {
-        if self.shown.is_some() {
-            (self.write)("\r\x1b[K");
-        }
-    }
+        write(wipe);
+    };
+    thread::scope(|scope| {
+        // Without a thread nothing is shown.
+        drop(thread::Builder::new().spawn_scoped(scope, show));
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 #[cfg(test)]

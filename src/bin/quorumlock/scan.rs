@@ -4,7 +4,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, object};
 use crate::locks::sighting::Sighting;
 use crate::locks::survey::Survey;
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
     let max_ttl = deployment.settings().max_ttl;
-    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
+    let survey = Survey::of_pattern(&deployment, "*");
     let mut findings = findings(&survey, max_ttl);
     findings.retain(|finding| !options.ignore.iter().any(|kind| kind == finding.kind));
     if options.common.json {
@@ -51,11 +51,11 @@ pub(crate) fn scan(options: Options) -> Result<Exit, Failure> {
         }
     }
     survey.complain_of_silent();
-    Ok(match () {
-        () if survey.lacks_quorum() => exit::UNAVAILABLE,
-        () if findings.is_empty() => exit::OK,
-        () => exit::FINDINGS,
-    })
+    Ok(survey.exit(if findings.is_empty() {
+        exit::OK
+    } else {
+        exit::FINDINGS
+    }))
 }
 
 impl Finding<'_> {

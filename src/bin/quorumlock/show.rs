@@ -7,7 +7,7 @@ use crate::locks::sighting::Sighting;
 use crate::locks::survey::{Seen, Survey};
 use crate::locks::token;
 use crate::locks::verdict::{State, Verdict};
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
@@ -24,9 +24,7 @@ pub(crate) struct Options {
 
 pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     let deployment = options.common.settings.read()?;
-    let survey = Progress::during("asking the nodes", || {
-        Survey::of_lock(&deployment, &options.name)
-    });
+    let survey = Survey::of_lock(&deployment, &options.name);
     let addresses = &survey.addresses;
     let nodes = |key| survey.sightings(key).zip(survey.queues(key)).zip(addresses);
     let verdicts = verdicts(&survey, &(survey.prefix.clone() + &options.name));
@@ -44,11 +42,7 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(if survey.lacks_quorum() {
-        exit::UNAVAILABLE
-    } else {
-        exit::OK
-    })
+    Ok(survey.exit(exit::OK))
 }
 
 /// The locks of this full name that any node has something of, or that calls wait for, or the plain

@@ -21,7 +21,7 @@ use crate::bench::random_name;
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{self, Exit, Failure};
 use crate::json::{list, object};
-use crate::report::{self, Progress, write_line};
+use crate::report::{self, write_line};
 use crate::settings::{CommonOptions, duration};
 use clap::Args;
 use findings::Level::{Fault, Warning};
@@ -63,7 +63,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
         settings,
         begin,
     };
-    let (mut nodes, trial) = Progress::during("examining the nodes", || {
+    let (mut nodes, trial) = report::during("examining the nodes", || {
         let examine = |(index, endpoint)| node::examine(deployment.open(index), endpoint, &plan);
         let nodes = at_once(deployment.endpoints.iter().enumerate(), examine);
         (nodes, trial::run(&deployment, &plan.name))
@@ -81,7 +81,7 @@ pub(crate) fn doctor(options: Options) -> Result<Exit, Failure> {
     }
     compare(&mut nodes);
     if let Some(time) = options.watch {
-        Progress::during("watching the clocks", || {
+        report::during("watching the clocks", || {
             observe_clocks(&deployment, &mut nodes, time)
         });
     }

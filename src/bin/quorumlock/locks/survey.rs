@@ -5,11 +5,12 @@ use super::reading::Reader;
 use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
+use crate::exit::{self, Exit};
 use crate::report;
 use quorumlock::protocol::endpoint::Endpoint;
 use quorumlock::protocol::{key_space, kinds};
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a node has under a key.
 pub(crate) type Seen<'s> = Result<Option<&'s Sighting>, &'s Trouble>;
@@ -19,23 +20,19 @@ pub(crate) struct Survey {
     pub(crate) nodes: Vec<Result<Keys, Trouble>>,
     /// How each node is called, in their order.
     pub(crate) addresses: Vec<String>,
-    pub(crate) quorum: usize,
     pub(crate) prefix: String,
 }
 
 impl Survey {
     /// Reads the keys of one lock, one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        let keys = kinds::KEYS
-            .map(|kind| kind.key(deployment.prefix(), name))
-            .into_iter();
+        let keys = kinds::KEYS.map(|kind| kind.key(deployment.prefix(), name));
         // No lock has a name that begins with a marker: such a key is the key of a queue.
-        Survey::of_keys(
-            deployment,
-            &keys
-                .filter(|key| key_space::lock(key).is_some())
-                .collect::<Vec<_>>(),
-        )
+        let keys = keys
+            .into_iter()
+            .filter(|key| key_space::lock(key).is_some());
+        let keys: Vec<String> = keys.collect();
+        report::during("asking the nodes", || Survey::of_keys(deployment, &keys))
     }
 
     /// Reads these keys of locks, and their queues.
@@ -43,13 +40,8 @@ impl Survey {
         Survey::read(deployment, keys, false, &AtomicUsize::new(0))
     }
 
-    /// Reads all keys of locks whose names match the pattern, by `SCAN`, and counts those that it
-    /// has found so far.
-    pub(crate) fn of_pattern(
-        deployment: &Deployment,
-        pattern: &str,
-        found: &AtomicUsize,
-    ) -> Survey {
+    /// Reads all keys of locks whose names match the pattern, by `SCAN`.
+    pub(crate) fn of_pattern(deployment: &Deployment, pattern: &str) -> Survey {
         let prefix = deployment.prefix();
         // A pattern's signs in the prefix are literal.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
@@ -61,12 +53,33 @@ impl Survey {
         };
         let kinds = kinds::KEYS.into_iter().take(count);
         let patterns: Vec<String> = kinds.map(|kind| kind.key(&escaped, pattern)).collect();
-        Survey::read(deployment, &patterns, true, found)
+        let found = AtomicUsize::new(0);
+        let progress = || {
+            let found = found.load(Ordering::Relaxed);
+            format!("asking the nodes for their keys: {found} found")
+        };
+        report::with_progress(progress, report::to_stderr, || {
+            Survey::read(deployment, &patterns, true, &found)
+        })
+    }
+
+    /// How many nodes are a majority.
+    pub(crate) fn quorum(&self) -> usize {
+        self.nodes.len() / 2 + 1
     }
 
     /// Whether too few nodes have answered.
     pub(crate) fn lacks_quorum(&self) -> bool {
-        self.nodes.iter().flatten().count() < self.quorum
+        self.nodes.iter().flatten().count() < self.quorum()
+    }
+
+    /// This exit code, unless too few nodes have answered.
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
+        if self.lacks_quorum() {
+            exit::UNAVAILABLE
+        } else {
+            exit
+        }
     }
 
     /// Names the nodes that could not be asked.
@@ -140,7 +153,6 @@ impl Survey {
                 .iter()
                 .map(Endpoint::to_string)
                 .collect(),
-            quorum: deployment.quorum(),
             prefix: prefix.to_owned(),
         }
     }

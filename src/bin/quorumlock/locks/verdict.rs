@@ -60,6 +60,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// Judges this key.
     pub(crate) fn of(survey: &Survey, key: &str) -> Verdict {
+        let quorum = survey.quorum();
         let unknown = survey.nodes.iter().filter(|node| node.is_err()).count();
         let seen: Vec<(usize, &Sighting)> = survey
             .sightings(key)
@@ -76,10 +77,10 @@ impl Verdict {
             .values_mut()
             .for_each(|held| held.sort_by_key(|&(left, _)| std::cmp::Reverse(left)));
         // How long a majority has it.
-        let decided = |held: &[Held<'_>]| held.get(survey.quorum - 1).map(|&(left, _)| left);
+        let decided = |held: &[Held<'_>]| held.get(quorum - 1).map(|&(left, _)| left);
         let largest = holders
             .iter()
-            .max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
+            .max_by_key(|(_, held)| (held.len().min(quorum), decided(held)));
         let (token, with_token) = largest
             .map(|(token, held)| (*token, held.as_slice()))
             .unzip();
@@ -89,15 +90,15 @@ impl Verdict {
         let is_reader = |held: &[Held<'_>]| held.iter().any(|(_, seen)| seen.has_readers());
         let is_one = holders.len() == 1 || holders.values().all(|held| is_reader(held));
         let state = match with_token.len() {
-            count if count >= survey.quorum => State::Held,
-            count if count + unknown >= survey.quorum => State::Unknown,
+            count if count >= quorum => State::Held,
+            count if count + unknown >= quorum => State::Unknown,
             _ if is_foreign => State::Foreign,
             0 => State::Free,
             _ if !is_one => State::Split,
             _ => State::Orphan,
         };
         let longest = with_token.first().map(|&(left, _)| left);
-        let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
+        let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= quorum;
         let readers = holders
             .values()
             .filter(|held| is_reader(held) && counts(held))
@@ -231,12 +232,10 @@ mod tests {
     }
 
     fn verdict(nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
-        let quorum = nodes.len() / 2 + 1;
         Verdict::of(
             &Survey {
                 nodes,
                 addresses: Vec::new(),
-                quorum,
                 prefix: String::new(),
             },
             "x",
@@ -294,7 +293,6 @@ mod tests {
                 &Survey {
                     nodes,
                     addresses: Vec::new(),
-                    quorum: 2,
                     prefix: String::new(),
                 },
                 "quorumlock-rw:x",

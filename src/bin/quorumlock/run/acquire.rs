@@ -8,13 +8,13 @@ use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
-use crate::report::{PROGRESS_AFTER, Progress};
+use crate::report;
 use nix::sys::signal::Signal;
 use quorumlock::kind::Any;
 use quorumlock::{
     CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{PipeReader, pipe};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -149,7 +149,7 @@ fn attempt(
 fn is_endless(survey: &Survey, keys: &[String]) -> bool {
     keys.iter().all(|key| {
         let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
-        seen.filter(|seen| seen.expires_in.is_none()).count() >= survey.quorum
+        seen.filter(|seen| seen.expires_in.is_none()).count() >= survey.quorum()
     })
 }
 
@@ -162,7 +162,13 @@ impl Job<'_> {
         let cancel = CancelHandle::new();
         let (over, running) = pipe().map_err(Failure::system("make a pipe"))?;
         let (taken, stopped) = thread::scope(|scope| {
-            let watch = || self.watch(&over, &cancel);
+            let watch = || {
+                report::with_progress(
+                    || format!("waiting for {}", self.options.names.join(", ")),
+                    |text| self.events.write_wanted(text),
+                    || self.watch(&over, &cancel),
+                )
+            };
             let watcher = thread::Builder::new()
                 .name("signals".to_owned())
                 .spawn_scoped(scope, watch)
@@ -250,17 +256,15 @@ impl Job<'_> {
             .min_hold(lock.min_hold)
     }
 
-    /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program
-    /// waits, and stops it for job control. Ends when the other end of `over` is closed.
+    /// Waits for a signal that ends the wait, and cancels it; stops the program meanwhile for job
+    /// control. Ends when the other end of `over` is closed.
     fn watch(&self, over: &PipeReader, cancel: &CancelHandle) -> Option<Signal> {
-        let mut progress = Progress::new(self.options.quiet, |text: &str| self.events.write(text));
-        let pause = Timespec::try_from(PROGRESS_AFTER).ok();
         loop {
             let mut ready = [
                 PollFd::new(self.signals, PollFlags::IN),
                 PollFd::new(over, PollFlags::IN),
             ];
-            let polled = poll(&mut ready, pause.as_ref());
+            let polled = poll(&mut ready, None);
             let is_over = polled.is_ok() && !ready[1].revents().is_empty();
             while let Some(received) = self.signals.take() {
                 if received.stops() {
@@ -274,10 +278,6 @@ impl Job<'_> {
             if is_over {
                 return None;
             }
-            progress.at(format_args!(
-                "waiting for {}",
-                self.options.names.join(", ")
-            ));
         }
     }
 }

@@ -56,14 +56,14 @@ impl Events {
 
     /// Writes a complaint, unless it is not wanted.
     pub(super) fn say(&self, message: &str) {
-        if !self.is_quiet {
-            self.complain(message);
-        }
+        self.write_wanted(&report::complaint(message));
     }
 
-    /// Writes a text to standard error.
-    pub(super) fn write(&self, text: &str) {
-        self.messages.write(text);
+    /// Writes a text to standard error, unless it is not wanted.
+    pub(super) fn write_wanted(&self, text: &str) {
+        if !self.is_quiet {
+            self.messages.write(text);
+        }
     }
 
     /// Waits until all is written, and no longer than for a moment: a reader may have stalled.
