@@ -6,13 +6,14 @@
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::embedded::EmbeddedNode;
+use crate::embedded::tests::request;
 use crate::os::clock::{LeaseClock, source};
 use crate::os::sync::lock as take_mutex;
-use crate::{ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
+use crate::{ErrorKind, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError, bounded};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,14 +39,14 @@ const JUMPS: [Jump; 3] = [Jump::Suspend, Jump::SuspendUnnoticed, Jump::WallForwa
 struct Simulated {
     clock: LeaseClock,
     /// By how much, in nanoseconds: the steady clock, the wall clock.
-    offsets: Mutex<(u64, i64)>,
+    offsets: std::sync::Mutex<(u64, i64)>,
 }
 
 impl Simulated {
     fn new() -> Arc<Simulated> {
         Arc::new(Simulated {
             clock: LeaseClock::new(),
-            offsets: Mutex::default(),
+            offsets: Default::default(),
         })
     }
 
@@ -108,30 +109,23 @@ impl Scene {
         }
     }
 
+    fn mutex(&self) -> Mutex {
+        self.client.mutex("k").ttl(TTL)
+    }
+
     fn take(&self) -> MutexGuard {
-        self.client
-            .mutex("k")
-            .ttl(TTL)
-            .try_lock()
-            .unwrap()
-            .expect("it is free")
+        taken(&self.mutex())
     }
 
     fn take_watched(&self) -> MutexGuard {
-        let mutex = self.client.mutex("k").ttl(TTL).watchdog(Watchdog::new());
-        mutex.try_lock().unwrap().expect("it is free")
+        taken(&self.mutex().watchdog(Watchdog::new()))
     }
 
     /// What each node answers to a command, in raw form.
     fn ask(&self, command: &str) -> Vec<String> {
-        let words: Vec<&str> = command.split(' ').collect();
-        let mut request = format!("*{}\r\n", words.len());
-        words
-            .iter()
-            .for_each(|word| request += &format!("${}\r\n{word}\r\n", word.len()));
         let ask = |node: &EmbeddedNode| {
             let mut stream = TcpStream::connect(node.address).unwrap();
-            stream.write_all(request.as_bytes()).unwrap();
+            stream.write_all(&request(command)).unwrap();
             let mut answer = [0; 64];
             let length = stream.read(&mut answer).unwrap();
             String::from_utf8_lossy(&answer[..length])
@@ -161,12 +155,7 @@ impl Scene {
         );
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         // Another lock goes behind whatever was sent.
-        let other = self
-            .client
-            .mutex("other")
-            .try_lock()
-            .unwrap()
-            .expect("it is free");
+        let other = taken(&self.client.mutex("other"));
         assert!(
             self.left().iter().all(|left| *left <= TTL),
             "{case:?}: extended, {:?}",
@@ -176,6 +165,10 @@ impl Scene {
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{case:?}");
         assert!(eventually(|| self.ask("PTTL k") == [":-2"; 3]), "{case:?}");
     }
+}
+
+fn taken(mutex: &Mutex) -> MutexGuard {
+    mutex.try_lock().unwrap().expect("it is free")
 }
 
 fn eventually(condition: impl Fn() -> bool) -> bool {
@@ -304,7 +297,7 @@ fn a_lock_that_was_granted_before_a_jump_is_not_handed_out_after_it() {
         scene.nodes.iter().for_each(EmbeddedNode::hang);
         let ttl = TTL / 2;
         thread::scope(|scope| {
-            let attempt = scope.spawn(|| scene.client.mutex("k").ttl(ttl).try_lock());
+            let attempt = scope.spawn(|| scene.mutex().ttl(ttl).try_lock());
             // Sent by now. If it is not, the test shows less.
             thread::sleep(Duration::from_millis(50));
             scene.clock.jump(jump, ttl);
@@ -349,7 +342,7 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
 fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError>; 2] {
     let scene = Scene::new();
     let guard = scene.take();
-    let mutex = scene.client.mutex("k").ttl(TTL);
+    let mutex = scene.mutex();
     let (sender, results) = bounded(2);
     thread::scope(|scope| {
         // One waits for less time than the clock jumps by, and one for more.
@@ -433,16 +426,11 @@ fn a_wall_clock_set_forward_ends_no_wait() {
         .build()
         .unwrap();
     let _ = scene.take().unlock().unwrap();
-    let held = other
-        .mutex("k")
-        .ttl(TTL)
-        .try_lock()
-        .unwrap()
-        .expect("it is free");
+    let held = taken(&other.mutex("k").ttl(TTL));
     thread::scope(|scope| {
         let wait = || {
             let begun = Instant::now();
-            let outcome = scene.client.mutex("k").ttl(TTL).lock_timeout(PATIENCE);
+            let outcome = scene.mutex().lock_timeout(PATIENCE);
             (
                 outcome
                     .map(|guard| guard.is_some())

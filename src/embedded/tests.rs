@@ -19,8 +19,14 @@ fn connect(node: &EmbeddedNode) -> TcpStream {
     client
 }
 
-fn request(words: &[&str]) -> Vec<u8> {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+/// A request that is written as words with spaces between them; a script goes by the name of its
+/// constant.
+pub(super) fn request(words: &str) -> Vec<u8> {
+    let word = |word| match word {
+        "PLAIN" => kinds::plain::SCRIPT.text,
+        word => word,
+    };
+    let words: Vec<&[u8]> = words.split(' ').map(|text| word(text).as_bytes()).collect();
     let mut bytes = Vec::new();
     encode(&mut bytes, &words);
     bytes
@@ -34,7 +40,7 @@ fn expect_reply(client: &mut TcpStream, reply: &str) {
 }
 
 #[track_caller]
-fn ask(client: &mut TcpStream, words: &[&str], reply: &str) {
+fn ask(client: &mut TcpStream, words: &str, reply: &str) {
     client.write_all(&request(words)).unwrap();
     expect_reply(client, reply);
 }
@@ -67,43 +73,20 @@ fn a_lock_is_taken_seen_and_released() {
     );
     let mut one = connect(&node);
     let mut two = connect(&node);
-    ask(
-        &mut one,
-        &["SET", "orders:42", "token", "NX", "PX", "60000"],
-        "+OK\r\n",
-    );
-    ask(
-        &mut two,
-        &["SET", "orders:42", "other", "NX", "PX", "60000"],
-        "$-1\r\n",
-    );
+    ask(&mut one, "SET orders:42 token NX PX 60000", "+OK\r\n");
+    ask(&mut two, "SET orders:42 other NX PX 60000", "$-1\r\n");
     assert_eq!(
         (node.keys(), node.value("orders:42")),
         (vec!["orders:42".to_owned()], Some(b"token".to_vec()))
     );
-    ask(
-        &mut one,
-        &[
-            "EVAL",
-            kinds::plain::SCRIPT.text,
-            "1",
-            "orders:42",
-            "release",
-            "token",
-        ],
-        ":1\r\n",
-    );
+    ask(&mut one, "EVAL PLAIN 1 orders:42 release token", ":1\r\n");
     assert_eq!((node.keys(), node.value("orders:42")), (vec![], None));
 }
 
 #[test]
 fn time_passes() {
     let node = EmbeddedNode::start().unwrap();
-    ask(
-        &mut connect(&node),
-        &["SET", "k", "v", "PX", "20"],
-        "+OK\r\n",
-    );
+    ask(&mut connect(&node), "SET k v PX 20", "+OK\r\n");
     eventually(|| node.keys().is_empty());
 }
 
@@ -115,8 +98,8 @@ fn pipelined_requests_are_answered_in_order() {
     let mut replies = String::new();
     for number in 0..2000 {
         let text = number.to_string();
-        bytes.extend(request(&["SET", &text, &text]));
-        bytes.extend(request(&["GET", &text]));
+        bytes.extend(request(&format!("SET {text} {text}")));
+        bytes.extend(request(&format!("GET {text}")));
         replies.push_str(&format!("+OK\r\n${}\r\n{text}\r\n", text.len()));
     }
     client.write_all(&bytes).unwrap();
@@ -129,9 +112,9 @@ fn requests_may_come_byte_by_byte() {
     let mut client = connect(&node);
     client.set_nodelay(true).unwrap();
     for byte in [
-        request(&["SET", "k", "a\r\nb"]),
+        request("SET k a\r\nb"),
         b"*0\r\n".to_vec(),
-        request(&["GET", "k"]),
+        request("GET k"),
     ]
     .concat()
     {
@@ -146,12 +129,10 @@ fn a_client_that_does_not_read_loses_nothing() {
     let node = EmbeddedNode::start().unwrap();
     let mut client = connect(&node);
     let value = "x".repeat(MAX_BULK);
-    ask(&mut client, &["SET", "k", &value], "+OK\r\n");
-    client
-        .write_all(&request(&["GET", "k"]).repeat(REPLIES))
-        .unwrap();
+    ask(&mut client, &format!("SET k {value}"), "+OK\r\n");
+    client.write_all(&request("GET k").repeat(REPLIES)).unwrap();
     // Others are served while it dawdles.
-    ask(&mut connect(&node), &["PING"], "+PONG\r\n");
+    ask(&mut connect(&node), "PING", "+PONG\r\n");
     thread::sleep(SILENCE);
     let reply = format!("${MAX_BULK}\r\n{value}\r\n");
     for _ in 0..REPLIES {
@@ -159,7 +140,7 @@ fn a_client_that_does_not_read_loses_nothing() {
         client.read_exact(&mut bytes).unwrap();
         assert!(bytes == reply.as_bytes());
     }
-    ask(&mut client, &["PING"], "+PONG\r\n");
+    ask(&mut client, "PING", "+PONG\r\n");
 }
 
 #[test]
@@ -178,7 +159,7 @@ fn what_is_not_a_request_ends_the_connection() {
     for bytes in cases {
         let mut client = connect(&node);
         client
-            .write_all(&[&request(&["PING"]), bytes.as_bytes()].concat())
+            .write_all(&[&request("PING"), bytes.as_bytes()].concat())
             .unwrap();
         assert_eq!(
             read_to_close(&mut client),
@@ -197,24 +178,24 @@ fn connections_are_counted_and_clients_may_vanish() {
     // One in the middle of a request, one with replies that it will never read.
     (&clients[0]).write_all(b"*2\r\n$3\r\nGE").unwrap();
     (&clients[1])
-        .write_all(&request(&["PING"]).repeat(100))
+        .write_all(&request("PING").repeat(100))
         .unwrap();
     clients[2].shutdown(Shutdown::Write).unwrap();
     eventually(|| node.connections() == 4);
     drop(clients);
     eventually(|| node.connections() == 0);
-    ask(&mut connect(&node), &["PING"], "+PONG\r\n");
+    ask(&mut connect(&node), "PING", "+PONG\r\n");
 }
 
 #[test]
 fn a_hung_node_answers_after_it_resumes() {
     let node = EmbeddedNode::start().unwrap();
     let mut before = connect(&node);
-    ask(&mut before, &["PING"], "+PONG\r\n");
+    ask(&mut before, "PING", "+PONG\r\n");
     node.hang();
     let mut during = connect(&node);
     for client in [&mut before, &mut during] {
-        client.write_all(&request(&["PING"])).unwrap();
+        client.write_all(&request("PING")).unwrap();
         client.set_read_timeout(Some(SILENCE)).unwrap();
         let error = client.read(&mut [0]).unwrap_err();
         assert!(
@@ -233,8 +214,8 @@ fn a_hung_node_answers_after_it_resumes() {
 fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
     let node = EmbeddedNode::builder().password("secret").start().unwrap();
     let run_id = |client: &mut TcpStream| {
-        ask(client, &["AUTH", "secret"], "+OK\r\n");
-        client.write_all(&request(&["INFO", "server"])).unwrap();
+        ask(client, "AUTH secret", "+OK\r\n");
+        client.write_all(&request("INFO server")).unwrap();
         let mut bytes = [0; 1024];
         let length = client.read(&mut bytes).unwrap();
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
@@ -246,7 +227,7 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         let mut client = connect(&node);
         let first_run = run_id(&mut client);
         assert_eq!(first_run.len(), 40);
-        ask(&mut client, &["SET", "k", "v"], "+OK\r\n");
+        ask(&mut client, "SET k v", "+OK\r\n");
         if hung {
             node.hang();
         }
@@ -264,7 +245,7 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         node.revive().unwrap();
         let mut client = connect(&node);
         assert_ne!(run_id(&mut client), first_run);
-        ask(&mut client, &["GET", "k"], "$-1\r\n");
+        ask(&mut client, "GET k", "$-1\r\n");
     }
 }
 
@@ -276,15 +257,11 @@ fn conditions_and_flavours_reach_the_wire() {
         .start()
         .unwrap();
     let mut client = connect(&node);
-    ask(
-        &mut client,
-        &["EVAL", "x", "0"],
-        "-ERR unknown command 'EVAL'\r\n",
-    );
+    ask(&mut client, "EVAL x 0", "-ERR unknown command 'EVAL'\r\n");
     node.set_condition(Condition::Loading);
     ask(
         &mut client,
-        &["GET", "k"],
+        "GET k",
         "-LOADING Valkey is loading the dataset in memory\r\n",
     );
 }
@@ -324,7 +301,7 @@ fn a_poisoned_store_is_still_of_use() {
     })
     .join();
     assert!(panicked.is_err() && node.shared.store.is_poisoned());
-    ask(&mut connect(&node), &["PING"], "+PONG\r\n");
+    ask(&mut connect(&node), "PING", "+PONG\r\n");
     assert!(node.keys().is_empty());
 }
 
