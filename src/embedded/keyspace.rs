@@ -160,20 +160,15 @@ impl Keyspace {
         Ok(result)
     }
 
-    /// The key's last millisecond: `None` without a key, `Some(None)` for a key that lives for
-    /// ever.
-    pub(super) fn deadline(&self, key: &[u8]) -> Option<Option<Millis>> {
-        self.deadline_at(key, self.now)
-    }
-
-    /// The same at another time.
+    /// The key's last millisecond, at this time: `None` without a key, `Some(None)` for a key that
+    /// lives for ever.
     pub(super) fn deadline_at(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
         self.live(key, now).map(|entry| entry.deadline)
     }
 
     /// What `PTTL` replies: -2 without a key, -1 for a key that has no end.
     pub(super) fn remaining(&self, key: &[u8]) -> i64 {
-        match self.deadline(key) {
+        match self.deadline_at(key, self.now) {
             None => -2,
             Some(None) => -1,
             Some(Some(deadline)) => signed(deadline.saturating_sub(self.now)),
@@ -293,7 +288,7 @@ mod tests {
         assert_eq!(
             (
                 keyspace.members(b"k").map(<[_]>::len),
-                keyspace.deadline(b"k")
+                keyspace.deadline_at(b"k", 6)
             ),
             (Ok(1), Some(None))
         );

@@ -46,8 +46,10 @@ mod server;
 pub mod store;
 mod wire;
 
+use crate::os::entropy;
 use crate::os::waker::Waker;
 use crate::protocol::key_space;
+use getrandom::SysRng;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -329,9 +331,8 @@ impl fmt::Debug for NodeBuilder {
 
 /// 40 random hex digits.
 fn fresh_run_id() -> io::Result<String> {
-    let mut bytes = [0; 20];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let token = entropy::draw(&mut SysRng).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&token.digits()).into_owned())
 }
 
 #[cfg(test)]

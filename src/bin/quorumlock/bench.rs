@@ -65,10 +65,6 @@ fn pairs(redlock: &Redlock, name: &str, duration: Duration) -> quorumlock::Resul
 
 /// A name that no program locks, with this in front.
 pub(crate) fn random_name(begin: &str) -> Result<String, Failure> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(Failure::system("get random bytes"))?;
-    Ok(format!(
-        "{begin}quorumlock-trial-{:016x}",
-        u64::from_ne_bytes(bytes)
-    ))
+    let number = getrandom::u64().map_err(Failure::system("get random bytes"))?;
+    Ok(format!("{begin}quorumlock-trial-{number:016x}"))
 }

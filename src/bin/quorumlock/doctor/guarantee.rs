@@ -11,15 +11,7 @@
 use super::server::Server;
 use quorumlock::{NodeNote, NodeStatus, RestartPolicy};
 
-/// What the guarantee depends on.
-pub(super) struct Deployment<'d> {
-    pub(super) policy: RestartPolicy,
-    pub(super) nodes: &'d [Node<'d>],
-    /// Whether programs use the nodes that have other ones.
-    pub(super) is_disputed: bool,
-}
-
-/// What it depends on at one node.
+/// What the guarantee depends on at one node.
 pub(super) struct Node<'d> {
     address: &'d str,
     losses: Losses,
@@ -81,107 +73,107 @@ impl<'d> Node<'d> {
     }
 }
 
-impl Deployment<'_> {
-    /// The sentence.
-    pub(super) fn guarantee(&self) -> String {
-        let count = self.nodes.len();
-        let untold = self.count(Losses::Untold);
-        let others = count - self.count(Losses::Durable) - untold;
-        let mut conditions = Vec::new();
-        if self.policy == RestartPolicy::Off {
-            conditions.push(format!("{} while a lock is held", self.at_most(0, count)));
-        } else {
-            let most = (count / 2).saturating_sub(untold).min(others);
-            // Where all of the others may lose their keys, that is no condition.
-            if self.policy == RestartPolicy::Observed && most < others {
-                conditions.push(format!("{} within max_ttl", self.at_most(most, others)));
-            }
-            conditions.extend(self.requires(
-                |node| node.if_durable(),
-                "keeps its keys, as declared",
-                "keep their keys, as declared",
-            ));
-            conditions.extend(self.requires(
-                |node| node.named(node.losses == Losses::Untold),
-                "loses none, of which it would tell nothing",
-                "lose none, of which they would tell nothing",
-            ));
-            conditions.extend(self.requires(
-                |node| node.named(node.losses == Losses::Durable && node.has_replicas),
-                "is not replaced by a replica that lacks a lock",
-                "are not replaced by replicas that lack a lock",
-            ));
-            conditions.extend(self.requires(
-                |node| node.named(node.losses == Losses::Unknown),
-                "remembers losses, which is not known",
-                "remember losses, which is not known",
-            ));
+/// The sentence about these nodes. `is_disputed`: programs use them that have other ones.
+pub(super) fn guarantee(policy: RestartPolicy, nodes: &[Node<'_>], is_disputed: bool) -> String {
+    let count = nodes.len();
+    let with = |losses| nodes.iter().filter(|node| node.losses == losses).count();
+    let untold = with(Losses::Untold);
+    let others = count - with(Losses::Durable) - untold;
+    let mut conditions = Vec::new();
+    if policy == RestartPolicy::Off {
+        conditions.push(format!("{} while a lock is held", at_most(0, count, count)));
+    } else {
+        let most = (count / 2).saturating_sub(untold).min(others);
+        // Where all of the others may lose their keys, that is no condition.
+        if policy == RestartPolicy::Observed && most < others {
+            conditions.push(format!("{} within max_ttl", at_most(most, others, count)));
         }
-        conditions.extend(self.requires(
-            |node| Some(format!("{} ({})", node.address, node.eviction?)),
-            "evicts no lock",
-            "evict no lock",
+        conditions.extend(requires(
+            nodes,
+            |node| node.if_durable(),
+            "keeps its keys, as declared",
+            "keep their keys, as declared",
         ));
-        conditions.extend(self.requires(
-            |node| node.named(node.is_withheld),
-            "evicts no lock, which INFO does not show",
-            "evict no lock, which INFO does not show",
+        conditions.extend(requires(
+            nodes,
+            |node| node.named(node.losses == Losses::Untold),
+            "loses none, of which it would tell nothing",
+            "lose none, of which they would tell nothing",
         ));
-        if count > 1 && self.nodes.iter().any(|node| node.is_withheld) {
-            conditions.push("all nodes are different servers".to_owned());
-        }
-        if let [node] = self.nodes
-            && node.is_volatile
-            && self.policy != RestartPolicy::Strict
-        {
-            conditions.push("is not restarted: it writes nothing to disk".to_owned());
-        }
-        if self.is_disputed {
-            conditions.push("all programs have the same nodes".to_owned());
-        }
-        match conditions.as_slice() {
-            [] => "one valid holder, whatever keys nodes lose".to_owned(),
-            conditions => format!("one valid holder, if {}", conditions.join(", and ")),
-        }
+        conditions.extend(requires(
+            nodes,
+            |node| node.named(node.losses == Losses::Durable && node.has_replicas),
+            "is not replaced by a replica that lacks a lock",
+            "are not replaced by replicas that lack a lock",
+        ));
+        conditions.extend(requires(
+            nodes,
+            |node| node.named(node.losses == Losses::Unknown),
+            "remembers losses, which is not known",
+            "remember losses, which is not known",
+        ));
     }
-
-    fn count(&self, losses: Losses) -> usize {
-        let nodes = self.nodes.iter();
-        nodes.filter(|node| node.losses == losses).count()
+    conditions.extend(requires(
+        nodes,
+        |node| Some(format!("{} ({})", node.address, node.eviction?)),
+        "evicts no lock",
+        "evict no lock",
+    ));
+    conditions.extend(requires(
+        nodes,
+        |node| node.named(node.is_withheld),
+        "evicts no lock, which INFO does not show",
+        "evict no lock, which INFO does not show",
+    ));
+    if count > 1 && nodes.iter().any(|node| node.is_withheld) {
+        conditions.push("all nodes are different servers".to_owned());
     }
-
-    /// What has to hold for one node, or for several, if it is required of any. `name` is the name
-    /// of a node that it is required of.
-    fn requires(
-        &self,
-        name: impl Fn(&Node<'_>) -> Option<String>,
-        one: &str,
-        several: &str,
-    ) -> Option<String> {
-        let names: Vec<String> = self.nodes.iter().filter_map(name).collect();
-        let text = match names.len() {
-            0 => return None,
-            1 => one,
-            _ => several,
-        };
-        Some(format!("{} {text}", names.join(", ")))
+    if let [node] = nodes
+        && node.is_volatile
+        && policy != RestartPolicy::Strict
+    {
+        conditions.push("is not restarted: it writes nothing to disk".to_owned());
     }
+    if is_disputed {
+        conditions.push("all programs have the same nodes".to_owned());
+    }
+    match conditions.as_slice() {
+        [] => "one valid holder, whatever keys nodes lose".to_owned(),
+        conditions => format!("one valid holder, if {}", conditions.join(", and ")),
+    }
+}
 
-    /// That at most `most` of `others` nodes lose their keys.
-    fn at_most(&self, most: usize, others: usize) -> String {
-        let is_all = others == self.nodes.len();
-        let of = if is_all {
-            format!("{others} nodes")
-        } else {
-            format!("the {others} other nodes")
-        };
-        match (most, others) {
-            (0, 1) if is_all => "the node does not lose its keys".to_owned(),
-            (0, 1) => "the other node does not lose its keys".to_owned(),
-            (0, _) => format!("none of {of} loses its keys"),
-            (1, _) => format!("at most 1 of {of} loses its keys"),
-            _ => format!("at most {most} of {of} lose their keys"),
-        }
+/// What has to hold for one node, or for several, if it is required of any. `name` is the name
+/// of a node that it is required of.
+fn requires(
+    nodes: &[Node<'_>],
+    name: impl Fn(&Node<'_>) -> Option<String>,
+    one: &str,
+    several: &str,
+) -> Option<String> {
+    let names: Vec<String> = nodes.iter().filter_map(name).collect();
+    let text = match names.len() {
+        0 => return None,
+        1 => one,
+        _ => several,
+    };
+    Some(format!("{} {text}", names.join(", ")))
+}
+
+/// That at most `most` of `others` nodes lose their keys, of so many in all.
+fn at_most(most: usize, others: usize, all: usize) -> String {
+    let is_all = others == all;
+    let of = if is_all {
+        format!("{others} nodes")
+    } else {
+        format!("the {others} other nodes")
+    };
+    match (most, others) {
+        (0, 1) if is_all => "the node does not lose its keys".to_owned(),
+        (0, 1) => "the other node does not lose its keys".to_owned(),
+        (0, _) => format!("none of {of} loses its keys"),
+        (1, _) => format!("at most 1 of {of} loses its keys"),
+        _ => format!("at most {most} of {of} lose their keys"),
     }
 }
 
@@ -226,13 +218,7 @@ mod tests {
             late_fsync: (letter == 'f').then(|| "appendfsync everysec".to_owned()),
         };
         let nodes: Vec<Node<'_>> = letters.chars().zip(names).map(node).collect();
-        let sentence = Deployment {
-            policy,
-            nodes: &nodes,
-            is_disputed: false,
-        }
-        .guarantee();
-        sentence
+        super::guarantee(policy, &nodes, false)
             .strip_prefix("one valid holder, ")
             .unwrap()
             .to_owned()
@@ -310,14 +296,8 @@ mod tests {
             has_replicas: false,
             late_fsync: None,
         }];
-        let sentence = Deployment {
-            policy: RestartPolicy::Strict,
-            nodes: &nodes,
-            is_disputed: true,
-        }
-        .guarantee();
         assert_eq!(
-            sentence,
+            super::guarantee(RestartPolicy::Strict, &nodes, true),
             "one valid holder, if all programs have the same nodes"
         );
     }

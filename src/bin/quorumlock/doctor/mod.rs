@@ -157,12 +157,7 @@ fn guarantee(nodes: &[Examination], trial: &Trial, policy: RestartPolicy) -> Str
         .mismatches
         .iter()
         .any(|(_, mismatch)| matches!(mismatch, Mismatch::Nodes { .. }));
-    guarantee::Deployment {
-        policy,
-        nodes: &nodes,
-        is_disputed,
-    }
-    .guarantee()
+    guarantee::guarantee(policy, &nodes, is_disputed)
 }
 
 /// What shows only when nodes are compared.

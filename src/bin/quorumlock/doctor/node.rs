@@ -113,7 +113,7 @@ impl Examination {
         endpoint: &Endpoint,
         plan: &Plan<'_>,
     ) -> Result<(), Trouble> {
-        let server = Server::read(connection)?;
+        let server = Server::read(connection, user(endpoint))?;
         server.examine(endpoint, plan, &mut self.findings);
         self.server = Some(server);
         if self.can_vote() {

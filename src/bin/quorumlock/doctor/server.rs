@@ -31,56 +31,47 @@ const DETACH: &str = "do not promote them, or detach them";
 #[derive(Default)]
 pub(super) struct Server {
     info: BTreeMap<String, String>,
-    /// Why it has no `INFO`.
-    no_info: Option<Withheld>,
+    /// Why it has no `INFO`, and what to do.
+    no_info: Option<[String; 2]>,
     /// None of what it does not show.
     settings: BTreeMap<String, String>,
-    /// Why it has no settings.
-    no_settings: Option<Withheld>,
+    /// The same for its settings.
+    no_settings: Option<[String; 2]>,
     /// Whether it does not show its cluster.
     hides_cluster: bool,
 }
 
-/// Why a server does not reply to a command that no lock needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Withheld {
-    Denied,
-    Unknown,
-}
-
-impl Withheld {
-    fn of(reply: &Value) -> Option<Withheld> {
-        let Value::Error(refusal) = reply else {
-            return None;
-        };
-        match refusal.subject {
-            Subject::Denied(_) => Some(Withheld::Denied),
-            Subject::UnknownCommand => Some(Withheld::Unknown),
-            _ => None,
-        }
-    }
-
-    fn text(self, command: &str) -> String {
-        match self {
-            Withheld::Denied => format!("the user may not run {command}"),
-            Withheld::Unknown => format!("the server does not know {command}"),
-        }
+/// Why a server does not reply to a command that no lock needs, in words, and what to do.
+fn withheld(reply: &Value, command: &str, user: &str) -> Option<[String; 2]> {
+    let Value::Error(refusal) = reply else {
+        return None;
+    };
+    match refusal.subject {
+        Subject::Denied(_) => Some([
+            format!("the user may not run {command}"),
+            format!("ACL SETUSER {user} +{}", command.to_lowercase()),
+        ]),
+        Subject::UnknownCommand => Some([
+            format!("the server does not know {command}"),
+            "name the command as it was".to_owned(),
+        ]),
+        _ => None,
     }
 }
 
 impl Server {
-    /// Asks the server for it.
-    pub(super) fn read(connection: &mut Connection) -> Result<Server, Trouble> {
+    /// Asks the server for it, as this user.
+    pub(super) fn read(connection: &mut Connection, user: &str) -> Result<Server, Trouble> {
         let mut server = Server::default();
         let reply = connection.ask(&[b"INFO"])?;
-        server.no_info = Withheld::of(&reply);
+        server.no_info = withheld(&reply, "INFO", user);
         if server.no_info.is_none() {
             let text = reply.accepted("INFO")?.text().unwrap_or_default();
             server.info = parse_info(&text);
         }
         for name in SETTINGS {
             let reply = connection.ask(&[b"CONFIG", b"GET", name.as_bytes()])?;
-            server.no_settings = server.no_settings.or(Withheld::of(&reply));
+            server.no_settings = server.no_settings.or(withheld(&reply, "CONFIG", user));
             let pair = reply.array().unwrap_or_default();
             if let Some(value) = pair.get(1).and_then(Value::text) {
                 server.settings.insert(name.to_owned(), value);
@@ -173,26 +164,17 @@ impl Server {
     /// What endangers locks, and what cannot be verified.
     pub(super) fn examine(&self, endpoint: &Endpoint, plan: &Plan<'_>, found: &mut Findings) {
         let user = user(endpoint);
-        if let Some(why) = self.no_info {
+        if let Some([why, remedy]) = &self.no_info {
             let what = format!(
-                "{}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen",
-                why.text("INFO")
+                "{why}: version, role, persistence, restarts, replicas, eviction and two URLs of one server are not \
+                 seen"
             );
-            let remedy = match why {
-                Withheld::Denied => format!("ACL SETUSER {user} +info"),
-                Withheld::Unknown => "name the command as it was".to_owned(),
-            };
             found.add(Warning, "no-info", what, remedy);
         }
         // No lock needs the settings, and services withhold them.
-        if let Some(why) = self.no_settings {
+        if let Some([why, _]) = &self.no_settings {
             let what = "appendfsync, save points and min-replicas-to-write are not seen";
-            found.add(
-                Note,
-                "no-config",
-                format!("{}: {what}", why.text("CONFIG")),
-                "",
-            );
+            found.add(Note, "no-config", format!("{why}: {what}"), "");
         }
         if self.field("role") == "slave" {
             found.add(Fault, "replica", "it is a replica", "name a master");

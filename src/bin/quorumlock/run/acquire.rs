@@ -137,10 +137,9 @@ fn attempt(
         if cancel.is_cancelled() || !keys.iter().any(is_free) {
             return Ok(None);
         }
-        let mut byte = [0];
         // Without entropy, programs that started together stay together for longer.
-        let _ = getrandom::fill(&mut byte);
-        thread::sleep(LONGEST_PAUSE * u32::from(byte[0]) / u32::from(u8::MAX));
+        let random = getrandom::u32().unwrap_or_default();
+        thread::sleep(LONGEST_PAUSE.mul_f64(f64::from(random) / f64::from(u32::MAX)));
     }
     Ok(None)
 }
