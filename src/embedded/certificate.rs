@@ -5,16 +5,14 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection};
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 /// What a node shows to its clients, and what they know it by.
-#[derive(Clone)]
 pub(super) struct Identity {
     config: Arc<ServerConfig>,
     /// The certificate of the CA.
-    pub(super) root_pem: Arc<str>,
+    pub(super) root_pem: String,
 }
 
 impl Identity {
@@ -28,7 +26,7 @@ impl Identity {
         root.distinguished_name
             .push(DnType::CommonName, "CA of an embedded node");
         let root_key = KeyPair::generate()?;
-        let root_pem = root.self_signed(&root_key)?.pem().into();
+        let root_pem = root.self_signed(&root_key)?.pem();
         let key = KeyPair::generate()?;
         let names = ["127.0.0.1", "localhost"].map(str::to_owned);
         let certificate =
@@ -48,11 +46,5 @@ impl Identity {
     /// Begins a session.
     pub(super) fn begin(&self) -> io::Result<ServerConnection> {
         ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").finish_non_exhaustive()
     }
 }

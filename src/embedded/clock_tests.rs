@@ -124,7 +124,7 @@ impl Scene {
     /// What each node answers to a command, in raw form.
     fn ask(&self, command: &str) -> Vec<String> {
         let ask = |node: &EmbeddedNode| {
-            let mut stream = TcpStream::connect(node.address).unwrap();
+            let mut stream = TcpStream::connect(node.shared.address).unwrap();
             stream.write_all(&request(command)).unwrap();
             let mut answer = [0; 64];
             let length = stream.read(&mut answer).unwrap();

@@ -52,7 +52,6 @@ use crate::protocol::key_space;
 use getrandom::SysRng;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
@@ -60,6 +59,7 @@ use std::thread::{self, JoinHandle};
 
 use server::{Listening, NodeClock, Order, Server, ServerState};
 use store::Store;
+#[cfg(feature = "embedded-tls")]
 use wire::Identity;
 
 pub use config::{Condition, ServerKind};
@@ -70,12 +70,9 @@ pub use config::{Condition, ServerKind};
 /// A child made by `fork` has no node, only a copy of its parent's handle. Dropping that does
 /// nothing.
 pub struct EmbeddedNode {
-    address: SocketAddr,
-    identity: Option<Identity>,
     requests: Sender<Order>,
     shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
-    waker: Arc<Waker>,
 }
 
 impl EmbeddedNode {
@@ -102,18 +99,18 @@ impl EmbeddedNode {
     /// The certificate of the CA that has issued the node's, in PEM; none of a node without TLS.
     #[cfg(feature = "embedded-tls")]
     pub fn root_pem(&self) -> Option<&str> {
-        self.identity.as_ref().map(|identity| &*identity.root_pem)
+        Some(&self.shared.identity.as_ref()?.root_pem)
     }
 
     /// `redis://127.0.0.1:port`, or `rediss://` of a node with TLS. A password is not part of it.
     /// Stays the same through [`kill`](Self::kill) and [`revive`](Self::revive).
     pub fn url(&self) -> String {
-        let scheme = if self.identity.is_some() {
+        let scheme = if self.shared.identity.is_some() {
             "rediss"
         } else {
             "redis"
         };
-        format!("{scheme}://{}", self.address)
+        format!("{scheme}://{}", self.shared.address)
     }
 
     /// Stops it in its tracks, like SIGSTOP: the kernel goes on to accept connections and bytes for
@@ -186,20 +183,20 @@ impl EmbeddedNode {
     ) -> io::Result<T> {
         let (done, outcome) = mpsc::channel();
         let gone = || io::Error::other("the embedded node's thread is gone");
-        if self.waker.is_inherited() {
+        if self.shared.waker.is_inherited() {
             return Err(gone());
         }
         // The caller may have gone away by then.
         let order = move |server: &mut Server| drop(done.send(order(server)));
         self.requests.send(Box::new(order)).map_err(|_| gone())?;
-        self.waker.wake();
+        self.shared.waker.wake();
         outcome.recv().map_err(|_| gone())
     }
 }
 
 impl Drop for EmbeddedNode {
     fn drop(&mut self) {
-        if self.waker.is_inherited() {
+        if self.shared.waker.is_inherited() {
             // In a child made by `fork`: the node is the parent's, and goes on.
             return std::mem::forget(self.thread.take());
         }
@@ -215,7 +212,7 @@ impl Drop for EmbeddedNode {
 impl fmt::Debug for EmbeddedNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbeddedNode")
-            .field("address", &self.address)
+            .field("address", &self.shared.address)
             .finish_non_exhaustive()
     }
 }
@@ -284,36 +281,32 @@ impl NodeBuilder {
         let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
         store.set_scripts(self.scripts);
-        let shared = Arc::new(ServerState {
-            clock,
-            connections: AtomicUsize::new(0),
-            store: Mutex::new(store),
-        });
         let listener = server::listen(0)?;
         let address = listener.local_addr()?;
-        let waker = Arc::new(Waker::new()?);
+        let shared = Arc::new(ServerState {
+            address,
+            clock,
+            connections: AtomicUsize::new(0),
+            identity,
+            store: Mutex::new(store),
+            waker: Waker::new()?,
+        });
         let (requests, orders) = mpsc::channel();
         let server = Server {
             connections: Vec::new(),
             is_hung: false,
             is_stopped: false,
             listening: Listening::Yes(listener),
-            port: address.port(),
-            identity: identity.clone(),
             requests: orders,
             shared: Arc::clone(&shared),
-            waker: Arc::clone(&waker),
         };
         let thread = thread::Builder::new()
             .name(format!("embedded-{}", address.port()))
             .spawn(move || server.run())?;
         Ok(EmbeddedNode {
-            address,
-            identity,
             requests,
             shared,
             thread: Some(thread),
-            waker,
         })
     }
 }

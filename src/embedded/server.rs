@@ -57,9 +57,12 @@ impl NodeClock {
 
 /// What the thread and the node's owner both see.
 pub(super) struct ServerState {
+    pub(super) address: SocketAddr,
     pub(super) clock: NodeClock,
     pub(super) connections: AtomicUsize,
+    pub(super) identity: Option<Identity>,
     pub(super) store: Mutex<Store>,
+    pub(super) waker: Waker,
 }
 
 impl ServerState {
@@ -81,13 +84,10 @@ pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
 
 /// The state of the thread.
 pub(super) struct Server {
-    pub(super) waker: Arc<Waker>,
     pub(super) connections: Vec<Connection>,
     pub(super) is_hung: bool,
     pub(super) is_stopped: bool,
     pub(super) listening: Listening,
-    pub(super) port: u16,
-    pub(super) identity: Option<Identity>,
     pub(super) requests: Receiver<Order>,
     pub(super) shared: Arc<ServerState>,
 }
@@ -109,7 +109,7 @@ impl Server {
                 return;
             };
             if ready[0] {
-                self.waker.drain();
+                self.shared.waker.drain();
                 while let Ok(order) = self.requests.try_recv() {
                     order(&mut self);
                 }
@@ -130,7 +130,7 @@ impl Server {
 
     /// Waits until something is ready. Which is: the waker, each of the connections, the listener.
     fn wait(&self, accepting: bool) -> io::Result<Vec<bool>> {
-        let mut sockets = vec![PollFd::new(self.waker.source(), PollFlags::IN)];
+        let mut sockets = vec![PollFd::new(self.shared.waker.source(), PollFlags::IN)];
         if !self.is_hung {
             for connection in &self.connections {
                 let mut interest = PollFlags::empty();
@@ -161,7 +161,7 @@ impl Server {
         self.listening = Listening::No(None);
         self.connections.clear();
         self.shared.connections.store(0, Ordering::Release);
-        self.listening = Listening::No(reserve(self.port).ok());
+        self.listening = Listening::No(reserve(self.shared.address.port()).ok());
         self.is_hung = false;
         self.shared.store().clear();
     }
@@ -173,7 +173,7 @@ impl Server {
         };
         let listener = match reserved.take() {
             Some(socket) => socket.listen(BACKLOG).map(|()| socket.into())?,
-            None => listen(self.port)?,
+            None => listen(self.shared.address.port())?,
         };
         self.listening = Listening::Yes(listener);
         let now = self.shared.clock.now();
@@ -219,7 +219,7 @@ impl Server {
                 // A client that is gone again before its options are set is no loss.
                 Ok((stream, _)) => self
                     .connections
-                    .extend(Connection::new(stream, self.identity.as_ref()).ok()),
+                    .extend(Connection::new(stream, self.shared.identity.as_ref()).ok()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }

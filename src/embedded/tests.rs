@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_millis(60);
 
 fn connect(node: &EmbeddedNode) -> TcpStream {
-    let client = TcpStream::connect(node.address).unwrap();
+    let client = TcpStream::connect(node.shared.address).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client
 }
@@ -69,7 +69,7 @@ fn a_lock_is_taken_seen_and_released() {
     let node = EmbeddedNode::start().unwrap();
     assert_eq!(
         node.url(),
-        format!("redis://127.0.0.1:{}", node.address.port())
+        format!("redis://127.0.0.1:{}", node.shared.address.port())
     );
     let mut one = connect(&node);
     let mut two = connect(&node);
@@ -238,7 +238,7 @@ fn a_killed_node_refuses_and_comes_back_empty_and_renamed() {
         assert_eq!(read_to_close(&mut client), "");
         assert_eq!((node.connections(), node.keys()), (0, vec![]));
         assert_eq!(
-            TcpStream::connect(node.address).unwrap_err().kind(),
+            TcpStream::connect(node.shared.address).unwrap_err().kind(),
             ErrorKind::ConnectionRefused
         );
         node.revive().unwrap();
@@ -274,7 +274,7 @@ fn dropping_leaves_nothing_behind() {
         EmbeddedNode::kill,
     ] {
         let node = EmbeddedNode::start().unwrap();
-        let address = node.address;
+        let address = node.shared.address;
         let client = TcpStream::connect(address).ok();
         prepare(&node);
         let shared = Arc::downgrade(&node.shared);

@@ -10,7 +10,6 @@ pub(super) use super::certificate::Identity;
 
 /// What a node with TLS would have: here is none.
 #[cfg(not(feature = "embedded-tls"))]
-#[derive(Clone)]
 pub(super) enum Identity {}
 
 /// A non-blocking stream, and TLS on it.
