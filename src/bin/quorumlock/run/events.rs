@@ -14,6 +14,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The first of the descriptors that no program expects to be open.
+const AFTER_STANDARD: i32 = 3;
+
 /// Where events and messages go.
 pub(super) struct Events {
     json: Option<Output>,
@@ -34,7 +37,14 @@ impl Events {
                 Failure::usage(format!("--json-events: {what}: {error}"))
             };
             let notice = |count| json("output_dropped", object! {}, &missing(count));
-            file.map(|file| Output::new(file, notice)).map_err(failed)
+            let output = |file| {
+                // No other program inherits it.
+                if let Ok(descriptor @ AFTER_STANDARD..) = i32::try_from(descriptor) {
+                    let _ = nix::unistd::close(descriptor);
+                }
+                Output::new(file, notice)
+            };
+            file.map(output).map_err(failed)
         };
         let json = options.json_events.map(open).transpose()?;
         // Of its own, so that a panic is shown although the thread that writes is blocked.

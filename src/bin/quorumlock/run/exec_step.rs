@@ -18,8 +18,8 @@ use std::process::Command;
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, the descriptor for [`step_end`], one to close or `-`, the
-/// program, its arguments. Comes back only to end.
+/// Becomes the command: `parent`, the descriptor for [`step_end`], the program, its arguments.
+/// Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
         words
@@ -28,13 +28,9 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     };
     let parent = number();
     let not_started = number().and_then(step_end);
-    let descriptor = number();
     let Some(program) = words.next() else {
         return exit::USAGE;
     };
-    if let Some(descriptor) = descriptor {
-        let _ = nix::unistd::close(descriptor);
-    }
     if let Some(not_started) = &not_started {
         signals::write_at_end(not_started.as_raw_fd());
     }

@@ -22,8 +22,6 @@ use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The last of the descriptors that every program expects to be open: standard error.
-const LAST_STANDARD: u32 = 2;
 /// How long a command has to act on a signal of job control before it is stopped by SIGSTOP.
 const STOP_TIME: Duration = Duration::from_millis(200);
 /// How often it is looked at meanwhile.
@@ -49,15 +47,9 @@ impl Group {
     ) -> Result<Group, Failure> {
         adopt_orphans().map_err(Failure::system("adopt what the command leaves behind"))?;
         let mut step = this_program().map_err(Failure::system("find this program"))?;
-        // A descriptor that the command does not inherit.
-        let closed = options
-            .json_events
-            .filter(|&descriptor| descriptor > LAST_STANDARD)
-            .map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
         step.arg(EXEC_STEP)
             .arg(std::process::id().to_string())
             .arg(not_started.as_raw_fd().to_string())
-            .arg(closed)
             .args(options.words());
         // Those of a run around this one do not describe it.
         step.env_remove("QUORUMLOCK_FENCE");
