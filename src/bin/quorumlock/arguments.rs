@@ -1,7 +1,7 @@
 //! The command line, as clap derives it from the options of each command.
 
 use crate::exit::{self, Failure};
-use crate::{bench, break_lock, doctor, list, nodes, run, scan, settings, show};
+use crate::{bench, break_lock, doctor, list, nodes, run, scan, show};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
@@ -106,7 +106,8 @@ pub(crate) fn refusal(error: &clap::Error) -> Failure {
         ),
     };
     let exit = match error.kind() {
-        ErrorKind::InvalidValue if has_value && settings::is_setting(option) => exit::CONFIG,
+        // The only setting whose values are known here.
+        ErrorKind::InvalidValue if has_value && option == "--restart-policy" => exit::CONFIG,
         _ => exit::USAGE,
     };
     Failure::new(exit, message)

@@ -119,13 +119,6 @@ const OPTIONS: [(&str, &str, &str); 19] = [
 /// The options about TLS, as redis-cli names them.
 const TLS_OPTIONS: [&str; 5] = ["tls", "cacert", "cert", "key", "sni"];
 
-/// Whether this option, with its dashes, is a setting.
-pub(crate) fn is_setting(option: &str) -> bool {
-    OPTIONS
-        .iter()
-        .any(|(name, ..)| option.strip_prefix("--") == Some(name))
-}
-
 /// The variable of the option with this name.
 fn variable(option: &str) -> String {
     PREFIX.to_owned() + &option.to_ascii_uppercase().replace('-', "_")
@@ -301,15 +294,15 @@ impl Deployment {
     }
 }
 
-/// A variable as it is written; none if it is empty.
-fn text<'v>(variables: &'v BTreeMap<String, OsString>, name: &str) -> Option<&'v str> {
-    let value = variables.get(name)?.to_str()?;
-    (!value.is_empty()).then_some(value)
+/// A variable as it is written; empty if there is none.
+fn text<'v>(variables: &'v BTreeMap<String, OsString>, name: &str) -> &'v str {
+    let value = variables.get(name).and_then(|value| value.to_str());
+    value.unwrap_or_default()
 }
 
 /// The URLs of the nodes. Not to be shown.
 fn urls(variables: &BTreeMap<String, OsString>) -> impl Iterator<Item = &str> {
-    endpoint::urls(text(variables, &variable("nodes")).unwrap_or_default())
+    endpoint::urls(text(variables, &variable("nodes")))
 }
 
 /// The failure, with the name of the setting as it was given: as an option, or as a variable.
@@ -326,7 +319,7 @@ fn failure(
     for (option, ..) in OPTIONS {
         let name = variable(option);
         // A file is named by its path alone.
-        let path = text(variables, &name).unwrap_or_default();
+        let path = text(variables, &name);
         if let Some(rest) = failure.message.strip_prefix(&format!("tls: {path}: ")) {
             failure.message = format!("{name}: {path}: {rest}");
         }
