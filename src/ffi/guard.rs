@@ -77,21 +77,18 @@ impl GuardHandle {
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
         let _in_use = self.at_rest()?.enter();
-        let held = self.take_held()?;
-        let keep = |held| {
-            *self.held.lock()? = Some(Arc::new(held));
-            Ok(Code::Ok)
-        };
-        if !held.is_writer() {
-            keep(held)?;
+        if let Some(held) = &*self.held.lock()?
+            && !held.is_writer()
+        {
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
         }
-        let reader = held.into_reader()?;
+        let reader = self.take_held()?.into_reader()?;
         self.fence.store(0, Ordering::Relaxed);
         if let Some(lost) = self.lost.get().cloned() {
             reader.on_lost(move || lost.wake())?;
         }
-        keep(reader)
+        *self.held.lock()? = Some(Arc::new(reader));
+        Ok(Code::Ok)
     }
 
     /// Takes out what holds the lock, for good.
