@@ -9,6 +9,7 @@ use super::command;
 use super::command::Needs::{self, Memory, Writes};
 use super::config::{Condition, ServerKind};
 use super::keyspace::{Keyspace, Member, Millis};
+use super::options;
 use super::pubsub::Exchange;
 use super::reply::{Failure, NO_ARGUMENT};
 use crate::protocol::key_space;
@@ -75,18 +76,13 @@ impl<'s> Calls<'s> {
 
     /// `SET KEYS[1] value PX milliseconds`.
     pub(super) fn set(&mut self, value: &[u8], milliseconds: &[u8]) -> Result<(), Failure> {
-        let key = self.key;
-        let database = self.write("SET", Memory)?;
-        let deadline = database.deadline_of_set(milliseconds)?;
-        database.set(key, value, Some(deadline));
-        Ok(())
+        self.set_with(value, &[b"PX", milliseconds])
     }
 
-    /// `SET KEYS[1] value`.
-    pub(super) fn set_for_good(&mut self, value: &[u8]) -> Result<(), Failure> {
+    /// `SET KEYS[1] value`, with these options.
+    pub(super) fn set_with(&mut self, value: &[u8], options: &[&[u8]]) -> Result<(), Failure> {
         let key = self.key;
-        self.write("SET", Memory)?.set(key, value, None);
-        Ok(())
+        options::set(self.write("SET", Memory)?, key, value, options).map(drop)
     }
 
     /// Sets a key that is there, also if the memory of the node is full: after any write it is not

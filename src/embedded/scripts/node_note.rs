@@ -26,6 +26,6 @@ pub(super) fn run(calls: &mut Calls<'_>) -> Answer {
         calls.text(4)
     };
     let note = [calls.text(3), time, calls.text(5)].concat();
-    calls.set_for_good(&note)?;
+    calls.set_with(&note, &[])?;
     Ok(Reply::Bulk(note))
 }
