@@ -211,8 +211,6 @@ impl TlsTarget {
             target,
             is_answered: false,
             is_verified: false,
-            unread: 0,
-            has_ended: false,
             failure: None,
         })
     }
@@ -278,10 +276,6 @@ pub(crate) struct TlsSession {
     /// Whether the handshake is over, and the certificate has been verified if the session was
     /// resumed.
     is_verified: bool,
-    /// Bytes that were decrypted and not read yet.
-    unread: usize,
-    /// Whether the other side has sent its end.
-    has_ended: bool,
     /// What has ended the session. It shows when all that came before was read.
     failure: Option<Cause>,
 }
@@ -295,23 +289,12 @@ impl TlsSession {
                     return Err(io::Error::other(cause));
                 }
                 (Err(error), None) if would_block(&error) => {}
-                (read, _) => {
-                    self.unread = self.unread.saturating_sub(*read.as_ref().unwrap_or(&0));
-                    return read;
-                }
+                (read, _) => return read,
             }
             self.is_answered |= self.connection.read_tls(&mut Wire(stream))? > 0;
-            match self.connection.process_new_packets() {
-                Ok(state) => {
-                    self.unread = state.plaintext_bytes_to_read();
-                    self.has_ended = state.peer_has_closed();
-                    self.failure = self
-                        .verify_resumed()
-                        .err()
-                        .map(|error| self.cause_of(&error));
-                }
-                Err(error) => self.failure = Some(self.cause_of(&error)),
-            }
+            let processed = self.connection.process_new_packets();
+            let verified = processed.and_then(|_| self.verify_resumed());
+            self.failure = verified.err().map(|error| self.cause_of(&error));
             // A flight of the handshake, or the alert that belongs to a failure. An error shows at
             // the next read.
             let _ = self.flush(stream);
@@ -352,7 +335,9 @@ impl TlsSession {
     /// Whether there is something to be read that the socket does not show: bytes, the end or a
     /// failure.
     pub(crate) fn has_unread(&self) -> bool {
-        self.unread > 0 || self.has_ended || self.failure.is_some()
+        // After the handshake, it wants nothing while there are bytes or the end to be read.
+        let is_unread = !self.connection.is_handshaking() && !self.connection.wants_read();
+        is_unread || self.failure.is_some()
     }
 
     /// Whether the other side has sent nothing yet.
