@@ -1,15 +1,16 @@
-//! A connection to one node that asks what a lock client never does: blocking, one thread, RESP by
-//! the library's codec.
+//! A connection to one node that asks what a lock client never does: blocking, one thread, arrays
+//! that are longer than those that the library's codec reads.
 //!
 //! No text of a server is shown: it is the server's to choose, and may repeat what it was sent.
 //! Errors are classified by the library.
 
+use quorumlock::algorithm::digits;
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::error_reply::ErrorReply;
-use quorumlock::protocol::resp::{self, Reply};
+use quorumlock::protocol::resp;
 use quorumlock::{Builder, Cause, Error, NodeStream, Phase};
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 
 /// How long a node has to connect and to answer a question that is no lock: more than an attempt
@@ -19,8 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const DEEPEST: usize = 4;
 /// Most bytes of one reply. `SCAN` answers in parts.
 const LONGEST_REPLY: usize = 64 << 20;
-/// How much is read at once.
-const CHUNK: usize = 16 << 10;
 
 /// A reply, with what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,18 +89,35 @@ impl Value {
 }
 
 /// An open connection, logged in.
-pub(crate) struct Connection {
+pub(crate) struct Connection(BufReader<Incoming>);
+
+/// What a node sends, within the limits of one reply.
+struct Incoming {
     stream: NodeStream,
-    buffer: Vec<u8>,
+    deadline: Instant,
+    room: usize,
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.room == 0 || Instant::now() > self.deadline {
+            return Err(io::Error::other(Cause::TimedOut));
+        }
+        let count = self.stream.read(buffer)?;
+        self.room = self.room.saturating_sub(count);
+        Ok(count)
+    }
 }
 
 impl Connection {
     /// Connects to the node of this index and logs in.
     pub(crate) fn open(builder: &Builder, index: usize) -> Result<Connection, Trouble> {
-        Ok(Connection {
+        let incoming = Incoming {
             stream: builder.open(index, TIMEOUT)?,
-            buffer: Vec::new(),
-        })
+            deadline: Instant::now(),
+            room: 0,
+        };
+        Ok(Connection(BufReader::new(incoming)))
     }
 
     /// Asks one command.
@@ -121,32 +137,14 @@ impl Connection {
         commands
             .iter()
             .for_each(|words| resp::encode(&mut flight, words.as_ref()));
-        self.stream.write_all(&flight)?;
-        (0..commands.len()).map(|_| self.receive()).collect()
-    }
-
-    /// The next reply. It may take as long as the node has to answer.
-    fn receive(&mut self) -> Result<Value, Trouble> {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let parsed =
-                parse(&self.buffer, DEEPEST).map_err(|()| Trouble::at_ask(Cause::Protocol))?;
-            if let Some((value, length)) = parsed {
-                self.buffer.drain(..length);
-                return Ok(value);
-            }
-            if self.buffer.len() > LONGEST_REPLY || Instant::now() > deadline {
-                return Err(Trouble::at_ask(Cause::TimedOut));
-            }
-            let begin = self.buffer.len();
-            self.buffer.resize(begin + CHUNK, 0);
-            let read = self.stream.read(&mut self.buffer[begin..]);
-            self.buffer
-                .truncate(begin + read.as_ref().copied().unwrap_or_default());
-            if read? == 0 {
-                return Err(Trouble::at_ask(Cause::Closed));
-            }
-        }
+        self.0.get_mut().stream.write_all(&flight)?;
+        let receive = |_| {
+            let incoming = self.0.get_mut();
+            incoming.deadline = Instant::now() + TIMEOUT;
+            incoming.room = LONGEST_REPLY;
+            receive(&mut self.0, DEEPEST)
+        };
+        (0..commands.len()).map(receive).collect()
     }
 }
 
@@ -218,43 +216,36 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The value that the bytes begin with and its length; none while it is incomplete. Arrays may be
-/// longer than those that a lock client expects, so they are taken apart here, and what they hold
-/// by the library.
-fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
-    if bytes.first() != Some(&b'*') {
-        let decoded = resp::decode(bytes).map_err(drop)?;
-        return Ok(decoded.map(|(reply, length)| (scalar(reply), length)));
-    }
-    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
-        return Ok(None);
+/// The next reply, with so many arrays in each other at most.
+fn receive(replies: &mut impl BufRead, depth: usize) -> Result<Value, Trouble> {
+    let malformed = || Trouble::at_ask(Cause::Protocol);
+    let mut line = Vec::new();
+    replies.read_until(b'\n', &mut line)?;
+    let (kind, text) = match line.as_slice() {
+        [kind, text @ .., b'\r', b'\n'] => (kind, text),
+        [.., b'\n'] => return Err(malformed()),
+        _ => return Err(Trouble::at_ask(Cause::Closed)),
     };
-    let count: i64 = std::str::from_utf8(&bytes[1..end])
-        .map_err(drop)?
-        .parse()
-        .map_err(drop)?;
-    let mut values = Vec::new();
-    let mut at = end + 2;
-    if count < 0 {
-        return Ok(Some((Value::Nil, at)));
-    }
-    for _ in 0..count {
-        let Some((value, length)) = parse(&bytes[at..], depth.checked_sub(1).ok_or(())?)? else {
-            return Ok(None);
-        };
-        values.push(value);
-        at += length;
-    }
-    Ok(Some((Value::Array(values), at)))
-}
-
-fn scalar(reply: Reply<'_>) -> Value {
-    match reply {
-        Reply::Bulk(Some(bytes)) | Reply::Simple(bytes) => Value::Bulk(bytes.to_vec()),
-        Reply::Error(text) => Value::Error(ErrorReply::read(text)),
-        Reply::Integer(number) => Value::Integer(number),
-        Reply::Array(_) | Reply::Bulk(None) => Value::Nil,
-    }
+    let number = || digits::integer(text).ok_or_else(malformed);
+    let length = || usize::try_from(number()?).map_err(|_| malformed());
+    Ok(match kind {
+        b'+' => Value::Bulk(text.to_vec()),
+        b'-' => Value::Error(ErrorReply::read(text)),
+        b':' => Value::Integer(number()?),
+        b'$' | b'*' if text == b"-1" => Value::Nil,
+        b'$' => {
+            let mut bytes = vec![0; length()?.min(LONGEST_REPLY) + 2];
+            replies.read_exact(&mut bytes)?;
+            let value = bytes.strip_suffix(b"\r\n").ok_or_else(malformed)?;
+            Value::Bulk(value.to_vec())
+        }
+        b'*' => {
+            let depth = depth.checked_sub(1).ok_or_else(malformed)?;
+            let values = (0..length()?).map(|_| receive(replies, depth));
+            Value::Array(values.collect::<Result<_, _>>()?)
+        }
+        _ => return Err(malformed()),
+    })
 }
 
 #[cfg(test)]
@@ -266,21 +257,30 @@ mod tests {
         let bytes = b"*3\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n:7\r\n$-1\r\n+OK\r\n";
         let whole = bytes.len() - 5;
         for length in 0..whole {
-            assert_eq!(parse(&bytes[..length], DEEPEST), Ok(None), "{length}");
+            let trouble = receive(&mut &bytes[..length], DEEPEST).unwrap_err();
+            assert_eq!(trouble.to_string(), Cause::Closed.to_string(), "{length}");
         }
         let inner = Value::Array(vec![Value::Bulk(b"a".to_vec()), Value::Integer(7)]);
         let value = Value::Array(vec![Value::Bulk(b"0".to_vec()), inner, Value::Nil]);
-        assert_eq!(parse(bytes, DEEPEST), Ok(Some((value, whole))));
-        assert_eq!(
-            parse(b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", DEEPEST),
-            Err(())
-        );
-        assert_eq!(parse(b"?", DEEPEST), Err(()));
+        let mut rest = bytes.as_slice();
+        assert_eq!(receive(&mut rest, DEEPEST).unwrap(), value);
+        assert_eq!(rest, b"+OK\r\n");
+        for malformed in [
+            "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+            "?\r\n",
+            "+OK\n",
+            "$1\r\nabc",
+            "$-2\r\n",
+            ":1x\r\n",
+        ] {
+            let trouble = receive(&mut malformed.as_bytes(), DEEPEST).unwrap_err();
+            assert_eq!(trouble.to_string(), "no reply in RESP2", "{malformed}");
+        }
     }
 
     #[test]
     fn the_text_of_an_error_is_not_kept() {
-        let (value, _) = parse(b"-NOPERM hunter2\r\n", 0).unwrap().unwrap();
+        let value = receive(&mut b"-NOPERM hunter2\r\n".as_slice(), 0).unwrap();
         assert!(!format!("{value:?}").contains("hunter2"));
         assert!(matches!(
             value,
