@@ -5,16 +5,18 @@ use super::code::Code;
 use super::text::Str;
 use std::ffi::c_int;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_version() -> Str {
-    Str::of(VERSION)
+    Str::of(env!("CARGO_PKG_VERSION"))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_version_number() -> u32 {
-    call_or(0, || Some(number(VERSION)))
+    call_or(0, || {
+        // `major.minor.patch`, and whatever follows.
+        let parts = env!("CARGO_PKG_VERSION").split(['.', '-', '+']).take(3);
+        Some(parts.fold(0, |all, part| all * 256 + part.parse().unwrap_or(0)))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -50,26 +52,18 @@ pub(super) fn now_millis() -> u64 {
     super::times::millis(ORIGIN.get_or_init(Instant::now).elapsed())
 }
 
-/// `major.minor.patch`, and whatever follows.
-fn number(version: &str) -> u32 {
-    let numbers = version
-        .split(['.', '-', '+'])
-        .map(|part| part.parse().unwrap_or(0));
-    numbers
-        .chain([0, 0, 0])
-        .take(3)
-        .fold(0, |all, part: u32| all * 256 + part)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_a_number() {
-        assert_eq!(number("0.1.0"), 256);
-        assert_eq!(number("1.2.3"), 0x1_0203);
-        assert_eq!(number("1.2.3-rc.4+5"), 0x1_0203);
+    fn the_version_is_a_number() {
+        let [major, minor, patch] =
+            [16, 8, 0].map(|bits| quorumlock_version_number() >> bits & 255);
+        assert_eq!(
+            format!("{major}.{minor}.{patch}"),
+            env!("CARGO_PKG_VERSION")
+        );
     }
 
     #[test]
