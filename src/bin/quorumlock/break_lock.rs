@@ -35,11 +35,11 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     let is_json = options.common.json;
     let deployment = options.common.settings.read()?;
     let survey = Survey::of_lock(&deployment, &name);
-    let held: Vec<String> = survey
+    let held: Vec<Verdict> = survey
         .keys()
         .into_iter()
         .filter(|key| deletable(&survey, key).iter().any(Option::is_some))
-        .map(str::to_owned)
+        .map(|key| Verdict::of(&survey, key))
         .collect();
     let addresses = &survey.addresses;
     survey.complain_of_silent();
@@ -49,10 +49,8 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
             "too few nodes answer: nothing is deleted",
         ));
     }
-    let verdicts: Vec<Verdict> = held.iter().map(|key| Verdict::of(&survey, key)).collect();
     if !is_json {
-        verdicts
-            .iter()
+        held.iter()
             .for_each(|verdict| report::line(headline(verdict, addresses.len())));
         if held.is_empty() {
             write_line!("{name:?} is not held");
@@ -70,13 +68,13 @@ pub(crate) fn break_lock(options: Options) -> Result<Exit, Failure> {
     }
     let break_all = || {
         held.iter()
-            .map(|key| break_key(&deployment, &survey, key))
+            .map(|verdict| break_key(&deployment, &survey, &verdict.key))
             .collect()
     };
     let broken: Vec<Broken> = report::during("deleting the lock", break_all);
     if is_json {
         let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, addresses);
-        report::line(list(broken.iter().zip(&verdicts).map(object)));
+        report::line(list(broken.iter().zip(&held).map(object)));
     } else {
         broken.iter().for_each(|broken| broken.show(addresses));
     }
@@ -146,7 +144,7 @@ fn deletable<'s>(survey: &'s Survey, key: &'s str) -> Vec<Option<&'s Sighting>> 
 }
 
 /// The first node that has something else than a lock under one of these keys, and what it has.
-fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
+fn oddity(survey: &Survey, held: &[Verdict]) -> Option<String> {
     let odd = |seen: &Sighting, address: &str| {
         let expiry = if seen.expires_in.is_none() {
             ", without expiry"
@@ -155,11 +153,11 @@ fn oddity(survey: &Survey, keys: &[String]) -> Option<String> {
         };
         Some(format!("{address}: {}{expiry}", seen.oddity()?))
     };
-    let of_key = |key: &String| {
-        let mut seen = survey.sightings(key).zip(&survey.addresses);
+    let of_key = |verdict: &Verdict| {
+        let mut seen = survey.sightings(&verdict.key).zip(&survey.addresses);
         seen.find_map(|(seen, address)| odd(seen.ok()??, address))
     };
-    keys.iter().find_map(of_key)
+    held.iter().find_map(of_key)
 }
 
 /// Deletes what each node was seen to have; a fence stays.

@@ -12,7 +12,6 @@ use crate::settings::CommonOptions;
 use clap::Args;
 use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::kinds;
-use quorumlock::protocol::kinds::key_kind::KeyKind;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -29,15 +28,16 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
     let nodes = |key| survey.sightings(key).zip(survey.queues(key)).zip(addresses);
     let verdicts = verdicts(&survey, &(survey.prefix.clone() + &options.name));
     if options.common.json {
-        let locks = verdicts.iter().map(|(key, verdict)| {
-            let nodes = nodes(key).map(|((seen, queue), address)| node_json(address, seen, &queue));
+        let locks = verdicts.iter().map(|verdict| {
+            let nodes = nodes(&verdict.key)
+                .map(|((seen, queue), address)| node_json(address, seen, &queue));
             object! { _: verdict.json(addresses), "sightings": list(nodes) }
         });
         report::line(list(locks));
     } else {
-        for (key, verdict) in &verdicts {
+        for verdict in &verdicts {
             report::line(headline(verdict, addresses.len()));
-            for ((seen, queue), address) in nodes(key) {
+            for ((seen, queue), address) in nodes(&verdict.key) {
                 write_line!("  {address}: {}{queue}", node_line(seen));
             }
         }
@@ -46,18 +46,12 @@ pub(crate) fn show(options: Options) -> Result<Exit, Failure> {
 }
 
 /// The locks of this full name that any node has something of, or that calls wait for, or the plain
-/// one if there is none; each with its key.
-fn verdicts(survey: &Survey, full_name: &str) -> Vec<(String, Verdict)> {
+/// one if there is none.
+fn verdicts(survey: &Survey, full_name: &str) -> Vec<Verdict> {
     let known = survey.keys();
-    let of_kind = |kind: &KeyKind| {
-        let key = kind.key("", full_name);
-        let verdict = Verdict::of(survey, &key);
-        (key, verdict)
-    };
-    let mut verdicts: Vec<_> = kinds::KEYS.map(of_kind).into();
-    let is_known = |(key, verdict): &(String, Verdict)| {
-        known.contains(key.as_str()) || verdict.queue.count > 0
-    };
+    let keys = kinds::KEYS.map(|kind| kind.key("", full_name));
+    let mut verdicts: Vec<_> = keys.map(|key| Verdict::of(survey, &key)).into();
+    let is_known = |verdict: &Verdict| known.contains(&*verdict.key) || verdict.queue.count > 0;
     if verdicts.iter().any(is_known) {
         verdicts.retain(is_known);
     } else {

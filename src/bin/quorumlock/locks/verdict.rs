@@ -36,6 +36,7 @@ type Held<'s> = (Duration, &'s Sighting);
 
 /// A lock, as the nodes have it.
 pub(crate) struct Verdict {
+    pub(crate) key: String,
     /// The name of the lock, without prefix and mark.
     pub(crate) name: String,
     pub(crate) kind: &'static KeyKind,
@@ -110,6 +111,7 @@ impl Verdict {
             .map(|&(node, _)| node)
             .collect();
         Verdict {
+            key: key.to_owned(),
             name: survey.name_of(key).to_owned(),
             kind: key_space::lock(key).map_or(&plain::KEYS, |(kind, _)| kind),
             state,
