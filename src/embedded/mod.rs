@@ -59,7 +59,6 @@ use std::thread::{self, JoinHandle};
 
 use server::{Listening, NodeClock, Order, Server, ServerState};
 use store::Store;
-#[cfg(feature = "embedded-tls")]
 use wire::Identity;
 
 pub use config::{Condition, ServerKind};
@@ -91,8 +90,7 @@ impl EmbeddedNode {
             kind: ServerKind::default(),
             password: None,
             scripts: true,
-            #[cfg(feature = "embedded-tls")]
-            has_tls: false,
+            identity: None,
         }
     }
 
@@ -224,8 +222,8 @@ pub struct NodeBuilder {
     kind: ServerKind,
     password: Option<String>,
     scripts: bool,
-    #[cfg(feature = "embedded-tls")]
-    has_tls: bool,
+    /// Makes what it shows by TLS.
+    identity: Option<fn() -> io::Result<Identity>>,
 }
 
 impl NodeBuilder {
@@ -264,7 +262,7 @@ impl NodeBuilder {
     /// ```
     #[cfg(feature = "embedded-tls")]
     pub fn tls(mut self) -> NodeBuilder {
-        self.has_tls = true;
+        self.identity = Some(|| Identity::make().map_err(io::Error::other));
         self
     }
 
@@ -273,10 +271,7 @@ impl NodeBuilder {
     /// # Errors
     /// The system has no port, descriptor, thread or random bytes to give.
     pub fn start(self) -> io::Result<EmbeddedNode> {
-        #[cfg(feature = "embedded-tls")]
-        let identity = (self.has_tls.then(Identity::make).transpose()).map_err(io::Error::other)?;
-        #[cfg(not(feature = "embedded-tls"))]
-        let identity = None;
+        let identity = self.identity.map(|make| make()).transpose()?;
         let clock = NodeClock::start();
         let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
