@@ -67,21 +67,20 @@ impl Queue {
 
     /// What several nodes have: the greatest count, and the call that is first on most of them.
     pub(super) fn of_nodes(queues: impl Iterator<Item = Queue>) -> Queue {
-        let (mut count, mut firsts) = (0, BTreeMap::<Entry, Vec<First>>::new());
+        let (mut count, mut firsts) = (0, BTreeMap::<Entry, Vec<Duration>>::new());
         for queue in queues {
             count = count.max(queue.count);
             if let Some(first) = queue.first {
-                firsts.entry(first.entry).or_default().push(first);
+                firsts.entry(first.entry).or_default().push(first.waits);
             }
         }
-        let first = firsts.into_values().map(|mut seen| {
+        let firsts = firsts.into_iter().map(|(entry, mut waits)| {
             // The clocks of nodes differ.
-            seen.sort_by_key(|first| first.waits);
-            (seen.len(), seen.swap_remove(seen.len() / 2))
+            waits.sort_unstable();
+            (waits.len(), waits[waits.len() / 2], entry)
         });
-        let first = first
-            .max_by_key(|(nodes, first)| (*nodes, first.waits))
-            .map(|(_, first)| first);
+        let first = firsts.max();
+        let first = first.map(|(_, waits, entry)| First { entry, waits });
         Queue { count, first }
     }
 

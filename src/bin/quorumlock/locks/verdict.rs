@@ -77,11 +77,11 @@ impl Verdict {
         holders
             .values_mut()
             .for_each(|held| held.sort_by_key(|&(left, _)| std::cmp::Reverse(left)));
-        // How long a majority has it.
-        let decided = |held: &[Held<'_>]| held.get(quorum - 1).map(|&(left, _)| left);
+        // How long a node has it, and so many others.
+        let left = |held: &[Held<'_>], others: usize| held.get(others).map(|&(left, _)| left);
         let largest = holders
             .iter()
-            .max_by_key(|(_, held)| (held.len().min(quorum), decided(held)));
+            .max_by_key(|(_, held)| (held.len().min(quorum), left(held, quorum - 1)));
         let (token, with_token) = largest
             .map(|(token, held)| (*token, held.as_slice()))
             .unzip();
@@ -98,11 +98,10 @@ impl Verdict {
             _ if !is_one => State::Split,
             _ => State::Orphan,
         };
-        let longest = with_token.first().map(|&(left, _)| left);
-        let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= quorum;
+        let others = if state == State::Held { quorum - 1 } else { 0 };
         let readers = holders
             .values()
-            .filter(|held| is_reader(held) && counts(held))
+            .filter(|held| is_reader(held) && held.len() > others)
             .count();
         let is_holder = |(holder, _): &(Token, Duration)| Some(holder) == token;
         let nodes = seen
@@ -123,12 +122,7 @@ impl Verdict {
             readers: if is_reader(with_token) { readers } else { 0 },
             queue: survey.queue(key),
             nodes,
-            remaining: if state == State::Held {
-                decided(with_token)
-            } else {
-                longest
-            }
-            .unwrap_or_default(),
+            remaining: left(with_token, others).unwrap_or_default(),
             has_expiry: seen
                 .iter()
                 .all(|(_, sighting)| sighting.expires_in.is_some()),
