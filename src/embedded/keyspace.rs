@@ -244,33 +244,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_lives_through_the_millisecond_of_its_deadline() {
-        let mut keyspace = Keyspace::default();
-        keyspace.set(b"k", b"v", Some(10));
-        keyspace.advance(10);
-        assert_eq!(keyspace.string(b"k"), Ok(Some(b"v".as_slice())));
-        assert_eq!(keyspace.keys_at(keyspace.now).count(), 1);
-        keyspace.advance(11);
-        assert_eq!(keyspace.string(b"k"), Ok(None));
-        assert_eq!(keyspace.keys_at(keyspace.now).count(), 0);
-        assert_eq!(
-            keyspace.expire(b"k", b"50"),
-            Ok(false),
-            "a dead key is not brought back"
-        );
-        assert!(!keyspace.remove(b"k"));
-    }
-
-    #[test]
-    fn an_end_that_has_come_deletes() {
-        let mut keyspace = Keyspace::default();
-        keyspace.advance(5);
-        keyspace.set(b"k", b"v", None);
-        assert_eq!(keyspace.expire(b"k", b"0"), Ok(true));
-        assert!(!keyspace.exists(b"k"));
-    }
-
-    #[test]
     fn a_key_has_a_value_of_one_kind() {
         let mut keyspace = Keyspace::default();
         assert_eq!(keyspace.remove_member(b"k", b"m"), Ok(false));
@@ -350,15 +323,5 @@ mod tests {
         }
         assert_eq!(keyspace.keys_at(keyspace.now).count(), 1000);
         assert!(keyspace.sweep_at >= 1000);
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_brings_a_key_back() {
-        let mut keyspace = Keyspace::default();
-        keyspace.set(b"k", b"v", Some(10));
-        for (now, is_there) in [(10, true), (11, false), (10, true)] {
-            keyspace.advance(now);
-            assert_eq!(keyspace.exists(b"k"), is_there, "{now}");
-        }
     }
 }

@@ -57,13 +57,18 @@ fn spelled(reply: &str) -> &str {
     }
 }
 
-/// Runs a conversation on one connection: requests, and replies without their last CRLF.
+/// Runs a conversation on one connection: requests, and replies without their last CRLF. A number
+/// in front of a request is how many milliseconds after [`NOW`] it is asked.
 #[track_caller]
 fn converse(store: &mut Store, conversation: &str) {
     let mut session = ClientState::default();
     for (number, (request, reply)) in (1..).zip(rows(conversation)) {
         let reply = spelled(reply).replace("\\r\\n", "\r\n");
-        let real = ask_at(store, &mut session, request, NOW);
+        let timed = request
+            .split_once(' ')
+            .and_then(|(after, request)| Some((request, NOW + after.parse::<Millis>().ok()?)));
+        let (words, now) = timed.unwrap_or((request, NOW));
+        let real = ask_at(store, &mut session, words, now);
         assert_eq!(real, format!("{reply}\r\n"), "row {number}: {request}");
     }
 }
@@ -374,19 +379,28 @@ fn information_by_section() {
 #[test]
 fn keys_end_at_an_exact_millisecond() {
     let mut node = store(ServerKind::Redis);
-    let mut session = ClientState::default();
-    let mut ask = |request: &str, now: Millis| ask_at(&mut node, &mut session, request, now);
-    assert_eq!(ask("SET k v NX PX 100", NOW), "+OK\r\n");
-    assert_eq!(ask("PTTL k", NOW + 99), ":1\r\n");
-    assert_eq!(ask("PTTL k", NOW + 100), ":0\r\n");
-    assert_eq!(ask("SET k w NX PX 100", NOW + 100), "$-1\r\n");
-    assert_eq!(ask("PTTL k", NOW + 101), ":-2\r\n");
-    assert_eq!(ask("EVAL PLAIN 1 k release v", NOW + 101), ":0\r\n");
-    assert_eq!(ask("EVAL EXTEND 1 k v 500", NOW + 101), ":0\r\n");
-    assert_eq!(ask("SET k w NX PX 100", NOW + 101), "+OK\r\n");
-    assert_eq!(ask("EVAL EXTEND 1 k w 500", NOW + 102), ":1\r\n");
-    assert_eq!(ask("GET k", NOW + 602), "$1\r\nw\r\n");
-    assert_eq!(ask("GET k", NOW + 603), "$-1\r\n");
+    converse(
+        &mut node,
+        r"
+        SET k v NX PX 100 => +OK
+        99 PTTL k => :1
+        100 PTTL k => :0
+        100 SET k w NX PX 100 => $-1
+        101 PTTL k => :-2
+        101 EVAL PLAIN 1 k release v => :0
+        # A dead key is not brought back.
+        101 EVAL EXTEND 1 k v 500 => :0
+        101 DEL k => :0
+        101 SET k w NX PX 100 => +OK
+        102 EVAL EXTEND 1 k w 500 => :1
+        602 GET k => $1\r\nw
+        603 GET k => $-1
+        # A clock that is set back brings it back.
+        602 GET k => $1\r\nw
+    ",
+    );
+    let count = |after| node.keys(NOW + after).count();
+    assert_eq!((count(602), count(603)), (1, 0));
 }
 
 #[test]
