@@ -149,7 +149,7 @@ mod source {
 mod source {
     use super::Received;
     use nix::sys::signal::{SigSet, Signal};
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::ioctl_fionbio;
     use std::io::{self, PipeReader, Read, Write};
     use std::os::fd::{AsFd, BorrowedFd};
     use std::thread;
@@ -160,6 +160,7 @@ mod source {
     impl Signals {
         pub(super) fn new(set: SigSet) -> io::Result<Signals> {
             let (reader, mut writer) = io::pipe()?;
+            ioctl_fionbio(&reader, true)?;
             let pass_on = move || {
                 while let Ok(signal) = set.wait() {
                     let number = u8::try_from(signal as i32).unwrap_or_default();
@@ -176,10 +177,6 @@ mod source {
 
         /// The next signal that has arrived; none if none has.
         pub(in crate::run) fn take(&self) -> Option<Received> {
-            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
-            if poll(&mut ready, Some(&Timespec::default())) != Ok(1) {
-                return None;
-            }
             let mut number = [0];
             (&self.0).read_exact(&mut number).ok()?;
             let signal = Signal::try_from(i32::from(number[0])).ok()?;
