@@ -210,41 +210,35 @@ mod tests {
     use crate::connection::{Step, Trouble};
     use crate::locks::sighting::{Keys, Stored};
 
-    /// A node that has this token for so many milliseconds, nothing, or does not answer.
-    fn node(state: Option<(u8, u64)>) -> Result<Keys, Trouble> {
-        let sighting = |(token, millis): (u8, u64)| {
-            let value = format!("{token:02x}").repeat(20).into_bytes();
-            let time = Duration::from_millis(millis);
-            Sighting::of("x", Stored::Text(value), Some(time), 0)
-        };
-        let locks = state
-            .map(|state| ("x".to_owned(), sighting(state)))
-            .into_iter()
-            .collect();
+    fn token(number: u8) -> String {
+        format!("{number:02x}").repeat(20)
+    }
+
+    /// A node that has this value under a key for so many milliseconds, by its clock at 1 s.
+    fn node(key: &str, value: String, millis: u64) -> Result<Keys, Trouble> {
+        let lives = Some(Duration::from_millis(millis));
+        let sighting = Sighting::of(key, Stored::Text(value.into_bytes()), lives, 1000);
         Ok(Keys {
-            locks,
+            locks: [(key.to_owned(), sighting)].into(),
             ..Keys::default()
         })
     }
 
-    fn verdict(nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
-        Verdict::of(
-            &Survey {
-                nodes,
-                addresses: Vec::new(),
-                prefix: String::new(),
-            },
-            "x",
-        )
+    fn verdict(key: &str, nodes: Vec<Result<Keys, Trouble>>) -> Verdict {
+        let survey = Survey {
+            nodes,
+            addresses: Vec::new(),
+            prefix: String::new(),
+        };
+        Verdict::of(&survey, key)
     }
 
     #[test]
     fn a_majority_decides_what_a_lock_is() {
         let one = |word: &str| match word.split_at(1) {
-            ("a", millis) => node(Some((1, millis.parse().unwrap()))),
-            ("b", millis) => node(Some((2, millis.parse().unwrap()))),
-            ("x", "") => Err(Trouble::new(Step::Connect, "down")),
-            _ => node(None),
+            ("x", _) => Err(Trouble::new(Step::Connect, "down")),
+            ("-", _) => Ok(Keys::default()),
+            (holder, millis) => node("x", token(holder.as_bytes()[0]), millis.parse().unwrap()),
         };
         for (words, state, count, millis) in [
             ("a5 a9 a7 - -", State::Held, 3, 5),
@@ -256,7 +250,7 @@ mod tests {
             ("- - - x x", State::Free, 0, 0),
             ("- - x x x", State::Unknown, 0, 0),
         ] {
-            let verdict = verdict(words.split(' ').map(one).collect());
+            let verdict = verdict("x", words.split(' ').map(one).collect());
             assert_eq!(
                 (verdict.state, verdict.nodes.len()),
                 (state, count),
@@ -268,62 +262,35 @@ mod tests {
 
     #[test]
     fn readers_that_have_a_majority_are_counted() {
-        let node = |entries: &[(u8, u64)]| {
-            let entry = |(token, deadline): &(u8, u64)| {
-                format!("{deadline}:{}", format!("{token:02x}").repeat(20))
+        let key = "quorumlock-rw:x";
+        // Each reader is a number, and behind it the end of its hold.
+        let held = |readers: &str| {
+            let entry = |reader: &str| {
+                let (number, deadline) = reader.split_once(':').unwrap();
+                format!(" {deadline}:{}", token(number.parse().unwrap()))
             };
-            let value = format!(
-                "r {}",
-                entries.iter().map(entry).collect::<Vec<_>>().join(" ")
-            );
-            let name = "quorumlock-rw:x";
-            let lives = Some(Duration::from_secs(60));
-            let sighting = Sighting::of(name, Stored::Text(value.into_bytes()), lives, 1000);
-            Ok(Keys {
-                locks: [(name.to_owned(), sighting)].into(),
-                ..Keys::default()
-            })
+            let entries: String = readers.split(' ').map(entry).collect();
+            node(key, format!("r{entries}"), 60_000)
         };
-        let judged = |nodes| {
-            let verdict = Verdict::of(
-                &Survey {
-                    nodes,
-                    addresses: Vec::new(),
-                    prefix: String::new(),
-                },
-                "quorumlock-rw:x",
+        for (readers, state) in [
+            (
+                ["1:1005 2:1007", "1:1004 2:1009 3:1099", "1:1006"],
+                State::Held,
+            ),
+            (["1:1005", "2:1007", "3:1000"], State::Orphan),
+        ] {
+            let verdict = verdict(key, readers.map(held).into());
+            assert_eq!(
+                (verdict.state, &*verdict.kind(), &*verdict.holder()),
+                (state, "2 readers", "020202…")
             );
-            (
-                verdict.state,
-                verdict.kind(),
-                verdict.holder(),
-                verdict.remaining.as_millis(),
-            )
-        };
-        let three = vec![
-            node(&[(1, 1005), (2, 1007)]),
-            node(&[(1, 1004), (2, 1009), (3, 1099)]),
-            node(&[(1, 1006)]),
-        ];
-        assert_eq!(
-            judged(three),
-            (State::Held, "2 readers".to_owned(), "020202…".to_owned(), 7)
-        );
-        let apart = vec![node(&[(1, 1005)]), node(&[(2, 1007)]), node(&[(3, 1000)])];
-        assert_eq!(
-            judged(apart),
-            (
-                State::Orphan,
-                "2 readers".to_owned(),
-                "020202…".to_owned(),
-                7
-            )
-        );
+            assert_eq!(verdict.remaining.as_millis(), 7);
+        }
     }
 
     #[test]
     fn no_more_than_six_digits_of_a_token_are_shown() {
-        let held = verdict(vec![node(Some((0xab, 5)))]);
+        let held = verdict("x", vec![node("x", token(0xab), 5)]);
         assert_eq!(held.holder(), "ababab…");
         assert!(!held.json(&[]).to_string().contains("abababa"));
     }
