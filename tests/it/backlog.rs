@@ -12,8 +12,7 @@ const REQUEST: usize = 90;
 
 #[test]
 fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (_server, proxy) = Proxy::and_server();
     let client = client_at([proxy.url()], |builder| builder.node_timeout(SOON * 3));
     drop(take(&long_lock(&client, "first")));
     proxy.stall(Direction::ToClient);

@@ -65,8 +65,7 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
 
 #[test]
 fn while_another_client_holds_the_lock() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let held = take(&long_lock(&theirs, "k"));
     is_cancelled_within(SLACK, &long_lock(&mine, "k"));
     unlock(held);
@@ -79,8 +78,7 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
     const WAIT: Duration = Duration::from_secs(2);
     const WAITS: usize = 16;
     alone(|| {
-        let (servers, mine) = deployment(3);
-        let theirs = client(&servers);
+        let (_servers, [mine, theirs]) = programs(3);
         let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
         let _held: Vec<_> = names
             .iter()
@@ -121,8 +119,7 @@ fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
 /// One message ends one wait.
 #[test]
 fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let held = ["a", "b", "c"].map(|key| take(&long_lock(&theirs, key)));
     let (sender, receiver) = crossbeam_channel::bounded(1);
     thread::scope(|scope| {

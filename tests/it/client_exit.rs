@@ -69,8 +69,7 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
 #[test]
 fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
     alone(|| {
-        let servers = Server::several(3).unwrap();
-        let client = builder(&servers).build().unwrap();
+        let (servers, client) = deployment(3);
         let begun = Instant::now();
         let mut seen = HashSet::new();
         for _ in 0..200 {
@@ -117,8 +116,7 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
 #[test]
 fn the_drop_of_the_last_handle_has_limits() {
     const DROP_LIMIT: Duration = Duration::from_secs(5);
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (server, proxy) = Proxy::and_server();
     let dropped = |direction: Option<Direction>| {
         let timeout = Duration::from_millis(500);
         let client = client_at([proxy.url()], |builder| builder.node_timeout(timeout));

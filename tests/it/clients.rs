@@ -50,6 +50,48 @@ pub(crate) fn deployment(nodes: usize) -> (Vec<Server>, Redlock) {
     (servers, client)
 }
 
+/// [`deployment`] with further settings of the client.
+pub(crate) fn deployment_with(
+    nodes: usize,
+    set: impl FnOnce(Builder) -> Builder,
+) -> (Vec<Server>, Redlock) {
+    let servers = Server::several(nodes).unwrap();
+    let client = client_with(&servers, set);
+    (servers, client)
+}
+
+/// So many servers, and clients of them with a long node timeout, each as of a program of its own.
+pub(crate) fn programs<const N: usize>(nodes: usize) -> (Vec<Server>, [Redlock; N]) {
+    let servers = Server::several(nodes).unwrap();
+    let clients = [(); N].map(|()| client(&servers));
+    (servers, clients)
+}
+
+/// A server alone, and a client of it with a long node timeout.
+pub(crate) fn single() -> (Server, Redlock) {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    (server, client)
+}
+
+/// What is asked of several servers.
+pub(crate) trait Several {
+    fn all(&self, is_true: impl FnMut(&Server) -> bool) -> bool;
+
+    /// The results, in the order of the servers.
+    fn each<T>(&self, ask: impl FnMut(&Server) -> T) -> Vec<T>;
+}
+
+impl Several for [Server] {
+    fn all(&self, is_true: impl FnMut(&Server) -> bool) -> bool {
+        self.iter().all(is_true)
+    }
+
+    fn each<T>(&self, ask: impl FnMut(&Server) -> T) -> Vec<T> {
+        self.iter().map(ask).collect()
+    }
+}
+
 /// A server whose writes are on disk before it answers them: it keeps what it has granted.
 pub(crate) fn durable() -> Plan {
     Server::plan().arguments(&["--appendonly", "yes", "--appendfsync", "always"])
@@ -216,6 +258,12 @@ pub(crate) fn is_held<K: Kind>(mutex: &Mutex<K>) -> bool {
 #[track_caller]
 pub(crate) fn failure<K: Kind>(mutex: &Mutex<K>) -> Error {
     mutex.try_lock().expect_err("too few nodes answer")
+}
+
+/// Why the first node that such an attempt names has failed.
+#[track_caller]
+pub(crate) fn cause<K: Kind>(mutex: &Mutex<K>) -> Cause {
+    causes(&failure(mutex))[0].2
 }
 
 /// Extends a lock that is held.

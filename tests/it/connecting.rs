@@ -10,8 +10,7 @@ fn states(nodes: &[NodeStatus]) -> Vec<NodeState> {
 
 #[test]
 fn all_nodes_are_connected_to_and_no_lock_is_taken() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (servers, client) = deployment(3);
     let nodes = client.connect(SOON).unwrap();
     assert_eq!(states(&nodes), [NodeState::Voting; 3]);
     assert!(
@@ -21,11 +20,7 @@ fn all_nodes_are_connected_to_and_no_lock_is_taken() {
         "{nodes:?}"
     );
     // Nothing is written but what each node remembers of itself.
-    assert!(
-        servers
-            .iter()
-            .all(|server| server.keys().unwrap().is_empty() && calls(server, "set") == 1)
-    );
+    assert!(servers.all(|server| server.keys().unwrap().is_empty() && calls(server, "set") == 1));
     unlock(take(&long_lock(&client, "k")));
 }
 
@@ -92,15 +87,12 @@ fn nodes_that_will_never_vote_are_named() {
 
 #[test]
 fn on_open_connections_it_asks_and_so_finds_what_has_become_of_nodes() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (servers, client) = deployment(3);
     for round in 1..=3 {
         client.connect(SOON).unwrap();
         // The handshake asks three times, and each check once.
         assert!(
-            servers
-                .iter()
-                .all(|server| calls(server, "info") >= 2 + round),
+            servers.all(|server| calls(server, "info") >= 2 + round),
             "{round}"
         );
     }

@@ -54,7 +54,7 @@ fn subscribers(servers: &[Server]) -> Vec<String> {
         let id = lines.first().and_then(|line| line.split(' ').next());
         id.unwrap_or_default().to_owned()
     };
-    servers.iter().map(id).collect()
+    servers.each(id)
 }
 
 fn cut(server: &Server) {
@@ -272,7 +272,7 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
     set_all_passwords(&servers, &["old", "new"]);
     // It is tried again until the server accepts it, also while no call is made; then the old one
     // is not needed.
-    let accepted = || servers.iter().all(|server| accepted_logins(server) >= 2);
+    let accepted = || servers.all(|server| accepted_logins(server) >= 2);
     assert!(eventually(LONG, accepted));
     assert_eq!(failures.all().len(), servers.len(), "once each");
     set_all_passwords(&servers, &["new"]);
@@ -400,10 +400,7 @@ fn a_password_file_is_read_again() {
     };
     mount("v1", b"one\r\n");
     std::os::unix::fs::symlink(Path::new("data/password"), &file).unwrap();
-    let urls: Vec<String> = servers
-        .iter()
-        .map(|server| server.url().replace("redis://", "redis://app@"))
-        .collect();
+    let urls: Vec<String> = servers.each(|server| server.url().replace("redis://", "redis://app@"));
     let failures = Seen::nothing();
     let redlock = client_at(&urls, |builder| {
         let builder = builder.password_file(&file);

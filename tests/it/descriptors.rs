@@ -9,8 +9,8 @@ fn no_socket_is_inherited_by_another_program() {
     alone(|| {
         let servers = Server::several(3).unwrap();
         let before = descriptors();
-        let mine = builder(&servers).build().unwrap();
-        let theirs = builder(&servers).build().unwrap();
+        let mine = client(&servers);
+        let theirs = client(&servers);
         let held = take(&long_lock(&theirs, "k"));
         let waiting =
             std::thread::spawn(move || long_lock(&mine, "k").lock_timeout(SOON * 10).map(drop));

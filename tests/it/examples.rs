@@ -31,7 +31,7 @@ fn built() -> &'static Path {
 }
 
 fn example(name: &str, servers: &[Server]) -> Command {
-    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = servers.each(Server::url);
     let mut command = Command::new(built().join(name));
     command
         .env("QUORUMLOCK_NODES", urls.join(","))
@@ -162,10 +162,7 @@ fn a_token_is_replaced_while_invoices_are_written() {
     let servers = servers_with_users(3, "old");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("token");
     fs::write(&file, "old\n").unwrap();
-    let urls: Vec<String> = servers
-        .iter()
-        .map(|server| format!("redis://app@{}", server.address()))
-        .collect();
+    let urls: Vec<String> = servers.each(|server| format!("redis://app@{}", server.address()));
     let mut command = example("reload_credentials", &servers);
     let program = Running::start(command.arg(&file).env("QUORUMLOCK_NODES", urls.join(",")));
     program.heard("invoice 1\n");
@@ -192,10 +189,7 @@ fn a_pod_finishes_what_it_has_begun_and_leaves_nothing_behind() {
         signal(&pod, Signal::SIGTERM);
         pod.heard("told to end");
         let ending = pod.end(SOON);
-        let keys: Vec<_> = servers
-            .iter()
-            .map(|server| server.keys().unwrap())
-            .collect();
+        let keys: Vec<_> = servers.each(|server| server.keys().unwrap());
         let (output, took) = (&ending.output, begun.elapsed());
         assert_eq!(ending.status.code(), Some(0), "{output}{}", ending.errors);
         assert!(keys.iter().all(Vec::is_empty), "{keys:?}");

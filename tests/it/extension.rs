@@ -114,7 +114,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
             server.command(&["DEL", KEY]).unwrap();
         }
     }
-    let counted: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
+    let counted: Vec<u64> = servers.each(|server| calls(server, "set"));
     assert_eq!(counted, sets, "more, or less, was repaired than should be");
 }
 
@@ -166,7 +166,7 @@ fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     let client = builder(&servers).max_ttl(LONGER).build().unwrap();
     let (guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     let before = end(&guard);
-    let sent: Vec<u64> = servers.iter().map(asked).collect();
+    let sent: Vec<u64> = servers.each(asked);
     let unusable = [
         Duration::ZERO,
         Duration::from_micros(999),
@@ -179,6 +179,6 @@ fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
         assert_eq!(error.kind(), ErrorKind::Config, "{ttl:?}");
     }
     assert_same_end(before, end(&guard));
-    assert_eq!(servers.iter().map(asked).collect::<Vec<_>>(), sent);
+    assert_eq!(servers.each(asked), sent);
     unlock(guard);
 }

@@ -30,7 +30,7 @@ fn places(server: &Server) -> usize {
 #[track_caller]
 fn has_places(servers: &[Server], expected: usize) {
     assert_soon!(
-        servers.iter().all(|server| places(server) == expected),
+        servers.all(|server| places(server) == expected),
         "not {expected} entries"
     );
 }
@@ -298,16 +298,13 @@ fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
     const OTHER: &str = "00000000000000ab";
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).place_lease(SOON * 60).build().unwrap();
-    let strangers: Vec<Stranger> = servers
-        .iter()
-        .map(|server| Stranger::on_channel_of(server, OTHER))
-        .collect();
+    let strangers: Vec<Stranger> = servers.each(|server| Stranger::on_channel_of(server, OTHER));
     servers
         .iter()
         .for_each(|server| forge(server, "k", OTHER, "7"));
     assert!(is_held(&fair(&client)), "another one is first");
     assert!(
-        servers.iter().all(|server| entries(server, "k").len() == 1),
+        servers.all(|server| entries(server, "k").len() == 1),
         "a call that does not wait has no entry"
     );
     assert!(

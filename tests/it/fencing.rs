@@ -47,7 +47,7 @@ fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
         unlock(guard);
     }
     // One to take and one to release: one round trip each. And the note of each node, once.
-    assert_soon!(servers.iter().all(|server| scripts_run(server) == 100 + 1));
+    assert_soon!(servers.all(|server| scripts_run(server) == 100 + 1));
     let _held = take(&mutexes[0]);
     assert!(is_held(&mutexes[1]));
     assert!(

@@ -213,7 +213,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         const FORKS: usize = 200;
         const THREADS: usize = 6;
         let servers = Server::several(3).unwrap();
-        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let urls: Vec<String> = servers.each(Server::url);
         let client = client(&servers);
         let mut guard = Some(take(&long_lock(&client, KEY)));
         let watched = take(
@@ -291,7 +291,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
 fn children_and_their_children_lock_with_clients_of_their_own() {
     alone(|| {
         let servers = Server::several(3).unwrap();
-        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let urls: Vec<String> = servers.each(Server::url);
         let client = client(&servers);
         let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
         let child = Child::fork(End::Exit, |parent| {
@@ -367,12 +367,7 @@ fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
 fn a_child_that_has_let_go_keeps_no_connection_open() {
     alone(|| {
         let servers = Server::several(3).unwrap();
-        let clients = || {
-            servers
-                .iter()
-                .map(|server| server.info("connected_clients").unwrap())
-                .collect::<Vec<_>>()
-        };
+        let clients = || servers.each(|server| server.info("connected_clients").unwrap());
         let before = clients();
         let client = client(&servers);
         unlock(take(&long_lock(&client, KEY)));
@@ -414,12 +409,11 @@ fn a_node_inside_the_parent_outlives_its_child() {
 #[test]
 fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
     alone(|| {
-        let (servers, mine) = deployment(3);
-        let theirs = client(&servers);
+        let (servers, [mine, theirs]) = programs(3);
         let held = take(&long_lock(&theirs, KEY));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_for(&long_lock(&mine, KEY)).unlock().unwrap());
-            assert_soon!(servers.iter().all(|server| subscribers(server) == 1));
+            assert_soon!(servers.all(|server| subscribers(server) == 1));
             let before = traffic(&servers);
             let child = Child::fork(End::Exit, |parent: &mut Parent| {
                 assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);

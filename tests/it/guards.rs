@@ -7,8 +7,7 @@ const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
 fn a_guard_that_expires_lets_the_next_one_in() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     for next in [&mine, &theirs] {
         let start = Instant::now();
         let expired = take(&mine.mutex("k").ttl(SHORT));
@@ -24,7 +23,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
 
         // On at least two: a third whose clock was behind may have refused, and may have the old
         // key.
-        let values: Vec<_> = servers.iter().map(|server| value(server, "k")).collect();
+        let values: Vec<_> = servers.each(|server| value(server, "k"));
         let theirs = values
             .iter()
             .find(|one| values.iter().filter(|other| other == one).count() >= 2);

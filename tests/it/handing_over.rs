@@ -18,7 +18,7 @@ pub(crate) fn take_everywhere(client: &Redlock, servers: &[Server]) -> MutexGuar
 }
 
 fn is_everywhere(servers: &[Server]) -> bool {
-    servers.iter().all(|server| value(server, KEY).is_some())
+    servers.all(|server| value(server, KEY).is_some())
 }
 
 /// As another process sees it.
@@ -28,8 +28,7 @@ pub(crate) fn copied(lease: Lease) -> Lease {
 
 #[test]
 fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let guard = take_everywhere(&mine, &servers);
     let tokens = || [0, 1, 2].map(|node: usize| value(&servers[node], KEY));
     let (before_it, before) = (tokens(), guard.remaining());
@@ -90,11 +89,7 @@ fn an_attached_lock_is_released_by_dropping_it() {
         .attach(copied(take_everywhere(&mine, &servers).detach().unwrap()))
         .unwrap();
     // Mine, theirs, and the one that asks.
-    let connected = || {
-        servers
-            .iter()
-            .all(|server| server.info("connected_clients").unwrap() == "3")
-    };
+    let connected = || servers.all(|server| server.info("connected_clients").unwrap() == "3");
     assert_soon!(connected());
     drop(guard);
     gone_for_good(&servers, KEY);
@@ -122,7 +117,7 @@ fn a_lock_goes_on_in_another_process() {
         "--nocapture",
         "--test-threads=1",
     ]);
-    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = servers.each(Server::url);
     command.env(HANDED, format!("{} {}", text.expose(), urls.join(" ")));
     let said = succeeds(&mut command);
     assert!(said.contains("1 passed"), "{said}");
@@ -145,11 +140,7 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
         .attach(lease)
         .unwrap();
     assert_soon!(all_calls(&servers, "pexpire") >= before + 3);
-    assert!(
-        servers
-            .iter()
-            .all(|server| left(server, KEY).unwrap() > LONG_TTL / 2)
-    );
+    assert!(servers.all(|server| left(server, KEY).unwrap() > LONG_TTL / 2));
     assert!(guard.remaining() > LONG_TTL / 2);
 }
 

@@ -144,8 +144,7 @@ fn a_late_fake_answers_after_the_next_request() {
 
 #[test]
 fn a_proxy_stalls_each_way() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (server, proxy) = Proxy::and_server();
     for direction in [Direction::ToServer, Direction::ToClient] {
         let stream = connect(proxy.port());
         proxy.stall(direction);
@@ -165,8 +164,7 @@ fn a_proxy_stalls_each_way() {
 
 #[test]
 fn a_proxy_resets_both_sides() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (server, proxy) = Proxy::and_server();
     let mut streams = [connect(proxy.port()), connect(proxy.port())];
     for stream in &streams {
         ask(stream, PING, "+PONG\r\n");
@@ -190,8 +188,7 @@ fn a_proxy_resets_both_sides() {
 
 #[test]
 fn a_proxy_cuts_in_the_middle_of_a_reply() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (_server, proxy) = Proxy::and_server();
     let stream = connect(proxy.port());
     proxy.cut_after(Direction::ToClient, 10);
     ask(&stream, PING, "+PONG\r\n");
@@ -202,8 +199,7 @@ fn a_proxy_cuts_in_the_middle_of_a_reply() {
 
 #[test]
 fn a_proxy_trickles_each_way() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (_server, proxy) = Proxy::and_server();
     for direction in [Direction::ToServer, Direction::ToClient] {
         let stream = connect(proxy.port());
         proxy.trickle(direction, MOMENT);
@@ -217,8 +213,7 @@ fn a_proxy_trickles_each_way() {
 
 #[test]
 fn a_proxy_leaves_connections_half_open() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (server, proxy) = Proxy::and_server();
     let stream = connect(proxy.port());
     ask(&stream, PING, "+PONG\r\n");
     proxy.lose_all();

@@ -230,11 +230,7 @@ fn among_three(url: &str) {
     for _ in 0..10 {
         unlock(take(&long_lock(&client, "among")));
     }
-    let gone = || {
-        healthy
-            .iter()
-            .all(|server| crate::clients::value(server, "among").is_none())
-    };
+    let gone = || healthy.all(|server| crate::clients::value(server, "among").is_none());
     assert_soon!(gone());
 }
 

@@ -121,10 +121,7 @@ fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
 /// it takes one node timeout, or two where a connection had to be opened, as the error shows.
 #[track_caller]
 fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
-    let expected: Vec<_> = hung
-        .iter()
-        .map(|server| (server.address(), Cause::TimedOut))
-        .collect();
+    let expected: Vec<_> = hung.each(|server| (server.address(), Cause::TimedOut));
     let mut seen = Vec::new();
     for _ in 0..TRIES {
         let mutex = prepare();

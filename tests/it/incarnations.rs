@@ -107,10 +107,7 @@ fn a_flush_of_all_nodes_costs_no_wait() {
 fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     let servers = known(3);
     let replicas: Vec<Server> = (0..3).map(|_| Server::start().unwrap()).collect();
-    let earlier: Vec<_> = servers
-        .iter()
-        .map(|server| server.info("master_replid").unwrap())
-        .collect();
+    let earlier: Vec<_> = servers.each(|server| server.info("master_replid").unwrap());
     for (server, replica) in servers.iter().zip(&replicas) {
         ask(
             replica,
@@ -125,7 +122,7 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
             .any(|(server, earlier)| server.info("master_replid").unwrap() != earlier)
     );
     drop(hold(&servers));
-    assert!(servers.iter().all(|server| note(server)[1] == "f"));
+    assert!(servers.all(|server| note(server)[1] == "f"));
 }
 
 /// Such a program is protected by what it has met itself.
@@ -171,7 +168,7 @@ fn servers_without_scripts_lock_all_the_same() {
         })
         .collect();
     drop(hold(&bare));
-    assert!(bare.iter().all(|server| note(server).is_empty()));
+    assert!(bare.all(|server| note(server).is_empty()));
 }
 
 /// A fresh program on a known deployment asks for nothing more than its lock; on a new one, each
@@ -191,16 +188,10 @@ fn a_known_deployment_costs_no_further_command() {
             )
         };
         let expected = (programs + 1, programs + 1, 0);
-        let have_asked = || servers.iter().all(|server| asked(server) == expected);
-        assert_soon!(
-            have_asked(),
-            "{:?}",
-            servers.iter().map(asked).collect::<Vec<_>>()
-        );
+        let have_asked = || servers.all(|server| asked(server) == expected);
+        assert_soon!(have_asked(), "{:?}", servers.each(asked));
         assert!(
-            servers
-                .iter()
-                .all(|server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(1..=2))))
+            servers.all(|server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(1..=2))))
         );
     }
 }

@@ -68,8 +68,7 @@ fn times_to_live_reach_the_servers() {
 
 #[test]
 fn any_text_can_be_a_resource() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     for resource in [
         "k\r\nDEL k",
         "$5\r\n",

@@ -112,7 +112,7 @@ fn open_all(client: &Redlock, servers: &[Server]) {
 }
 
 fn sets(servers: &[Server]) -> Vec<u64> {
-    servers.iter().map(|server| calls(server, "set")).collect()
+    servers.each(|server| calls(server, "set"))
 }
 
 #[track_caller]

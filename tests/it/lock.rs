@@ -4,8 +4,7 @@ use crate::prelude::*;
 
 #[test]
 fn a_lock_excludes_until_it_is_released() {
-    let (servers, mine) = deployment(5);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(5);
     let guard = mine
         .mutex("orders/42")
         .ttl(Duration::from_secs(5))

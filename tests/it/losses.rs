@@ -143,5 +143,5 @@ fn unusable_watchdogs_are_refused_before_anything_is_sent() {
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
     }
-    assert!(servers.iter().all(|server| value(server, KEY).is_none()));
+    assert!(servers.all(|server| value(server, KEY).is_none()));
 }

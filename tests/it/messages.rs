@@ -215,8 +215,7 @@ fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
 
 #[test]
 fn nodes_that_did_not_fail_are_named_as_such() {
-    let mut servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (mut servers, client) = deployment(3);
     assert_soon!(take(&client.mutex("k")).unlock().is_ok() && all_vote(&client));
     servers[..2].iter_mut().for_each(Server::kill);
     let [first, second, third] = [0, 1, 2].map(|index: usize| servers[index].address());

@@ -14,8 +14,7 @@ fn faults(node: &NodeStatus) -> Vec<(Phase, Cause, u64)> {
 
 #[test]
 fn every_reply_about_a_lock_is_counted_once_with_its_time() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (mut servers, client) = deployment(3);
     assert!(all_nodes(&client, |node| node.latency().count == 0
         && node.faults().is_empty()));
     assert_eq!(client.nodes().unwrap().len(), 3);
@@ -65,8 +64,7 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
 
 #[test]
 fn faults_are_counted_for_each_node_by_phase_and_cause() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client_with(&servers, |builder| {
+    let (mut servers, client) = deployment_with(3, |builder| {
         builder.node_timeout(Duration::from_millis(100))
     });
     client.connect(SOON).unwrap();

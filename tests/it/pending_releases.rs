@@ -8,8 +8,7 @@ use crate::support::fake::Event;
 
 #[test]
 fn a_server_without_its_replicas_releases_when_it_has_them_again() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     let guard = take(&long_lock(&client, "k"));
     ask(&server, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
     if server.info("redis_version").unwrap().starts_with("5.") {

@@ -47,18 +47,18 @@ fn permanent_faults_on_a_majority_end_every_wait() {
 
     let servers = Server::several(2).unwrap();
     let missing = |server: &Server| format!("{}/9999", server.url());
-    fail(servers.iter().map(missing).collect(), Cause::Database);
+    fail(servers.each(missing), Cause::Database);
 
     if has_users() {
-        let denied = |server| user(server, &["~*", "+@all", "-set"]);
-        fail(servers.iter().map(denied).collect(), Cause::NoPermission);
+        let denied = |server: &Server| user(server, &["~*", "+@all", "-set"]);
+        fail(servers.each(denied), Cause::NoPermission);
     }
 
     ask_each(
         &servers,
         &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
     );
-    fail(servers.iter().map(Server::url).collect(), Cause::NotMaster);
+    fail(servers.each(Server::url), Cause::NotMaster);
 }
 
 #[test]
@@ -179,10 +179,8 @@ fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() 
 /// Other programs set a key first and its expiry by a second command.
 #[test]
 fn a_key_that_gets_its_expiry_late_is_waited_for() {
-    let servers = Server::several(3).unwrap();
-    let client = client_with(&servers, |builder| {
-        builder.node_timeout(Duration::from_secs(3))
-    });
+    let (servers, client) =
+        deployment_with(3, |builder| builder.node_timeout(Duration::from_secs(3)));
     ask_each(&servers, &["SET", "k", "another program"]);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| client.mutex("k").lock_timeout(LONG));

@@ -17,8 +17,8 @@ fn sleeps() -> i64 {
 #[test]
 fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
     alone(|| {
-        let mut servers = Server::several(3).unwrap();
-        let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT));
+        let (mut servers, client) =
+            deployment_with(3, |builder| builder.node_timeout(NODE_TIMEOUT));
         drop(take(&long_lock(&client, "k")));
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         // The waker and three nodes are four.

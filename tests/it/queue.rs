@@ -45,7 +45,7 @@ fn open_connections(servers: &[Server]) -> Vec<Vec<String>> {
             .map(|line| line.split(' ').next().unwrap().to_owned())
             .collect()
     };
-    servers.iter().map(numbers).collect()
+    servers.each(numbers)
 }
 
 /// No connection has been closed since.
@@ -78,7 +78,7 @@ fn time_to_hand_over(
             (guard, Instant::now())
         });
         let is_there = || {
-            servers.iter().all(|server| {
+            servers.all(|server| {
                 entries(server, kind.key)
                     .iter()
                     .any(|entry| !is_forged(entry))
@@ -99,10 +99,7 @@ fn time_to_hand_over(
             );
         }
         let (guard, had) = waiting.join().unwrap();
-        let left: Vec<usize> = servers
-            .iter()
-            .map(|server| entries(server, kind.key).len())
-            .collect();
+        let left: Vec<usize> = servers.each(|server| entries(server, kind.key).len());
         assert!(
             guard.is_some(),
             "{}: it does not get the lock: {left:?}",
@@ -131,7 +128,7 @@ fn has_all_channels(servers: &[Server]) {
                 .iter()
                 .any(|channel| !channel.contains(":0000000000"))
         };
-        servers.iter().all(real)
+        servers.all(real)
     };
     assert_soon!(are_there(), "no client is subscribed");
 }
@@ -248,7 +245,7 @@ fn members_of_any_form_with_any_score_are_removed() {
 fn entries_of_any_form_whose_channel_has_a_receiver_cost_two_challenges_at_most() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let strangers: Vec<Stranger> = servers.iter().map(Stranger::on_all).collect();
+        let strangers: Vec<Stranger> = servers.each(Stranger::on_all);
         let members = [
             kind.member(OTHER),
             "0000000000000001q7".to_owned(),

@@ -82,16 +82,16 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
     let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
     let first = read(&one);
     let second = read(&other);
-    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 2)));
+    assert_soon!(servers.all(|server| entries(server) == ('r', 2)));
     assert!(!can_write(&one) && !can_write(&other));
     unlock(first);
     assert!(!can_write(&one));
     drop(second);
     // A node that ran that too late would be without the writer.
-    assert_soon!(servers.iter().all(|server| entries(server).1 == 0));
+    assert_soon!(servers.all(|server| entries(server).1 == 0));
     assert!(can_write(&one));
     let guard = wait_for(&one.write);
-    assert_soon!(servers.iter().all(|server| entries(server) == ('w', 1)));
+    assert_soon!(servers.all(|server| entries(server) == ('w', 1)));
     assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
     unlock(guard);
     gone_for_good(&servers, KEY);
@@ -99,8 +99,7 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
 
 #[test]
 fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
-    let servers = Server::several(3).unwrap();
-    let [dead, alive, writer] = [(); 3].map(|()| client(&servers));
+    let (_servers, [dead, alive, writer]) = programs(3);
     let begun = Instant::now();
     // Its program crashes.
     drop(take(&dead.read_mutex("k").ttl(TTL)).detach().unwrap());
@@ -119,8 +118,7 @@ fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
 
 #[test]
 fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
-    let servers = Server::several(3).unwrap();
-    let [one, other] = [client(&servers), client(&servers)];
+    let (_servers, [one, other]) = programs(3);
     let text = write(&long(&one)).detach().unwrap().into_text();
     fails(text.expose().parse::<Lease>(), ErrorKind::Config);
     fails(text.expose().parse::<Lease<Read>>(), ErrorKind::Config);

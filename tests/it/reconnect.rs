@@ -140,9 +140,7 @@ fn connected(servers: &[Server]) -> Redlock {
     let known = || {
         unlock(take(&long_lock(&client, "before")));
         // Ours and the one that asks.
-        servers
-            .iter()
-            .all(|server| server.info("connected_clients").unwrap() == "2")
+        servers.all(|server| server.info("connected_clients").unwrap() == "2")
     };
     assert_soon!(known());
     client
@@ -152,7 +150,7 @@ fn connected(servers: &[Server]) -> Redlock {
 /// on in the next one.
 fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
     let _ = long_lock(client, "another").try_lock();
-    servers.iter().all(|server| value(server, "k").is_none())
+    servers.all(|server| value(server, "k").is_none())
 }
 
 fn close_connections(servers: &[Server]) {

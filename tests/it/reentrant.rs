@@ -25,7 +25,7 @@ fn a_thousand_levels_are_one_acquisition_and_one_release() {
         let guard = guards.swap_remove(left / 2);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::StillHeld(left));
     }
-    assert!(servers.iter().all(|server| value(server, "k").is_some()));
+    assert!(servers.all(|server| value(server, "k").is_some()));
     assert_eq!(guards.pop().unwrap().unlock().unwrap(), RELEASED);
     gone_for_good(&servers, "k");
     for server in &servers {
@@ -72,9 +72,7 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
 
 #[test]
 fn two_clients_and_two_resources_are_different_locks() {
-    let servers = Server::several(3).unwrap();
-    let one = client(&servers);
-    let two = client(&servers);
+    let (_servers, [one, two]) = programs(3);
     let guard = take(&reentrant(&one, LONG_TTL));
     assert!(is_held(&reentrant(&two, LONG_TTL)));
     let others: Vec<_> = (0..100)

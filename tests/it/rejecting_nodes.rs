@@ -94,7 +94,7 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
     becomes(&client, NodeState::Voting);
     ask(&servers[0], &["CONFIG", "SET", "maxmemory", "1"]);
     becomes(&client, NodeState::Rejected(Cause::OutOfMemory));
-    let other = builder(&servers).build().unwrap();
+    let other = crate::clients::client(&servers);
     let held = take(&long_lock(&other, "fair").fair());
     for _ in 0..3 {
         assert!(is_held_for(
@@ -157,8 +157,7 @@ fn errors_that_pass_by_themselves_are_no_rejection() {
 
 #[test]
 fn a_server_that_was_killed_is_not_shown_as_connected() {
-    let mut servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (mut servers, client) = deployment(3);
     becomes(&client, NodeState::Voting);
     assert!(client.nodes().unwrap()[0].is_connected());
     // A server that is killed with a release unanswered is down.

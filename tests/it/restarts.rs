@@ -72,7 +72,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     );
     // A second restart counts like the first.
     server[0].restart().unwrap();
-    assert_eq!(causes(&failure(&mutex))[0].2, Cause::Quarantined);
+    assert_eq!(cause(&mutex), Cause::Quarantined);
 }
 
 #[test]
@@ -165,20 +165,19 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     assert_soon!(node[0].info("master_link_status").unwrap() == "up");
     let refused = failure(&client.mutex("other").ttl(MAX_TTL));
     // It refuses to write, or was asked first what it is, as after a second of silence.
-    let cause = causes(&refused)[0].2;
+    let refusal = causes(&refused)[0].2;
     assert!(
-        matches!(cause, Cause::NotMaster | Cause::ReadOnly),
+        matches!(refusal, Cause::NotMaster | Cause::ReadOnly),
         "{refused}"
     );
     assert_eq!(
         client.nodes().unwrap()[0].state(),
-        NodeState::Rejected(cause)
+        NodeState::Rejected(refusal)
     );
     node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     assert_eq!(node[0].command(&["GET", KEY]).unwrap(), Answer::Nil);
     let promoted = Instant::now();
-    let is_quarantined =
-        || causes(&failure(&client.mutex("other").ttl(MAX_TTL)))[0].2 == Cause::Quarantined;
+    let is_quarantined = || cause(&client.mutex("other").ttl(MAX_TTL)) == Cause::Quarantined;
     assert_soon!(is_quarantined());
     assert_eq!(node[0].info("run_id").unwrap(), run_id);
     drop(held);

@@ -123,7 +123,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
         );
         ok(&server, &["REPLICAOF", "NO", "ONE"]);
         let other = client.mutex("other").ttl(max_ttl);
-        let is_quarantined = || causes(&failure(&other))[0].2 == Cause::Quarantined;
+        let is_quarantined = || cause(&other) == Cause::Quarantined;
         assert_soon!(is_quarantined(), "{}", shown(&server));
     }
 }
@@ -132,12 +132,12 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
 fn what_a_script_is_refused_for_has_its_name() {
     for server in servers_with(&[]) {
         let client = client([&server]);
-        let cause = |guard: MutexGuard<Any>| causes(&guard.unlock().unwrap_err())[0].2;
+        let at_release = |guard: MutexGuard<Any>| causes(&guard.unlock().unwrap_err())[0].2;
         let mut plain = take(&mutex(&client));
         let fenced = take(&mutex(&client).fenced());
         ok(&server, &["CONFIG", "SET", "maxmemory", "1"]);
         assert_eq!(
-            causes(&failure(&client.mutex("full").ttl(TTL).fenced()))[0].2,
+            cause(&client.mutex("full").ttl(TTL).fenced()),
             Cause::OutOfMemory
         );
         assert_eq!(
@@ -155,7 +155,7 @@ fn what_a_script_is_refused_for_has_its_name() {
         let too_few = Cause::Server(ServerError::NoReplicas);
         assert_eq!(extend(&mut plain), Some(too_few), "{}", shown(&server));
         assert_eq!(
-            [plain.erase(), fenced.erase()].map(cause),
+            [plain.erase(), fenced.erase()].map(at_release),
             [too_few; 2],
             "{}",
             shown(&server)

@@ -28,8 +28,7 @@ fn out(server: &Server) -> usize {
 
 #[test]
 fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let here = semaphore(&mine, 3);
     let there = semaphore(&theirs, 3);
     assert_eq!((here.name(), here.permits()), (NAME, 3));
@@ -44,7 +43,7 @@ fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
         assert!(servers.iter().filter(has_key).count() >= 2, "{key}");
         assert!(is_held(&long_lock(&mine, &key)));
     }
-    assert!(servers.iter().all(|server| value(server, NAME).is_none()));
+    assert!(servers.all(|server| value(server, NAME).is_none()));
     // The permit that one client releases, the other one gets.
     let freed = permits.remove(1);
     let slot = freed.slot();
@@ -81,8 +80,7 @@ fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
 
 #[test]
 fn of_different_numbers_the_largest_counts() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (_servers, [mine, theirs]) = programs(3);
     let few = semaphore(&mine, 2);
     let many = semaphore(&theirs, 3);
     let mut permits: Vec<Permit> = (0..2).map(|_| take(&few)).collect();
@@ -241,8 +239,7 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
 
 #[test]
 fn a_release_of_any_slot_by_another_program_ends_the_wait() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (_servers, [mine, theirs]) = programs(3);
     let here = semaphore(&mine, 3);
     let there = semaphore(&theirs, 3);
     let mut held: Vec<Permit> = (0..3).map(|_| take(&there)).collect();
@@ -277,8 +274,7 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
 #[test]
 fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
     for (is_text, place_lease) in [(false, SOON * 60), (true, Duration::from_secs(1))] {
-        let servers = Server::several(3).unwrap();
-        let [theirs, other] = [(); 2].map(|()| client(&servers));
+        let (servers, [theirs, other]) = programs(3);
         let mine = builder(&servers).place_lease(place_lease).build().unwrap();
         let held = take(&semaphore(&theirs, 2));
         let lease = take(&semaphore(&theirs, 2)).detach().unwrap();
@@ -314,8 +310,7 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
 #[test]
 fn a_waiter_asks_seldom_while_nothing_happens() {
     const WHILE: Duration = Duration::from_secs(3);
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let held: Vec<Permit> = (0..3).map(|_| take(&semaphore(&theirs, 3))).collect();
     let here = semaphore(&mine, 3);
     let cancel = CancelHandle::new();

@@ -16,8 +16,7 @@ pub(crate) fn set(client: &Redlock, names: &[&str]) -> MutexSet {
 
 #[test]
 fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let mutex = set(&mine, &["b", "a", "c", "a"]);
     assert_eq!(mutex.names().collect::<Vec<_>>(), ["a", "b", "c"]);
     let guard = take(&mutex);
@@ -51,8 +50,7 @@ fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
 
 #[test]
 fn a_set_of_one_is_the_lock_of_one() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     let guard = take(&set(&client, &["a", "a"]));
     // The other one is the note that each node of a new deployment gets.
     assert_eq!(calls(&server, "set"), 2);
@@ -62,8 +60,7 @@ fn a_set_of_one_is_the_lock_of_one() {
 
 #[test]
 fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     let many: Vec<String> = (0..65).map(|number| format!("k{number}")).collect();
     let long = "x".repeat(4097);
     let lease = take(&set(&client, &["a", "b"])).detach().unwrap();
@@ -94,8 +91,7 @@ fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
 
 #[test]
 fn a_set_is_handed_over_as_a_whole() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let names = ["orders/1", "orders, 2:%"];
     let text = take(&set(&mine, &names)).detach().unwrap().into_text();
     let lease = || text.expose().parse::<Lease<Set>>().unwrap();
@@ -133,7 +129,7 @@ fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
         drop(mutex.lock().unwrap());
     }
     // Each goes behind the release before it, on the same connections.
-    let before: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
+    let before: Vec<u64> = servers.each(|server| calls(server, "set"));
     unlock(mutex.lock().unwrap());
     for (server, before) in servers.iter().zip(before) {
         assert_soon!(

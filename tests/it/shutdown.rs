@@ -51,18 +51,13 @@ fn complete(client: &Redlock) {
 #[test]
 fn a_client_without_work_is_shut_down_at_once() {
     for nodes in [1, 3] {
-        let servers = Server::several(nodes).unwrap();
-        let client = client(&servers);
+        let (servers, client) = deployment(nodes);
         // Without a connection.
         complete(&client);
-        let used = builder(&servers).build().unwrap();
+        let used = crate::clients::client(&servers);
         drop(take(&long_lock(&used, "k")));
         complete(&used);
-        assert!(
-            servers
-                .iter()
-                .all(|server| server.keys().unwrap().is_empty())
-        );
+        assert!(servers.all(|server| server.keys().unwrap().is_empty()));
         assert_eq!(used.connect(SOON).unwrap().len(), nodes);
     }
 }

@@ -109,8 +109,7 @@ fn is_without<T>(outcome: &str, attempts: Option<&str>, call: impl FnOnce() -> T
 
 #[test]
 fn a_call_without_the_lock_shows_why() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (mut servers, client) = deployment(3);
     let mutex = long_lock(&client, "k");
     let _held = take(&mutex);
     is_without("held", Some("1"), || is_held(&mutex));
@@ -166,8 +165,7 @@ fn forget(servers: &[Server], key: &str) {
 
 #[test]
 fn the_outcome_of_a_hold_is_shown() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (mut servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let mutex = long_lock(&client, "k");
     drop(take(&mutex));
@@ -460,8 +458,7 @@ fn a_subscriber_that_panics_or_locks_changes_no_result() {
 #[test]
 fn a_subscriber_is_granted_a_permit_beside_the_one_whose_span_begins() {
     alone(|| {
-        let (servers, waiting) = deployment(3);
-        let other = client(&servers);
+        let (_servers, [waiting, other]) = programs(3);
         let permits = || other.semaphore("s", 3).lock().unwrap();
         let held = [(); 3].map(|()| permits());
         let (calls, seen) = mpsc::channel();

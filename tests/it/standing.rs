@@ -70,7 +70,7 @@ fn readers_and_writers_keep_their_entries_as_well() {
         for (mutex, is_read) in kinds.into_iter().zip([true, false, false]) {
             let begun = Instant::now();
             let guard = take(&mutex);
-            assert_soon!(servers.iter().all(|server| left(server, KEY).is_some()));
+            assert_soon!(servers.all(|server| left(server, KEY).is_some()));
             unlock(guard);
             if begun.elapsed() < D / 2 {
                 assert!(is_held(&other.write_mutex("k")));
@@ -125,8 +125,7 @@ fn a_release_after_its_time_frees_the_lock() {
 
 #[test]
 fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_is_kept() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     let ttl = Duration::from_millis(300);
     let mutex = client
         .mutex("k")
@@ -163,7 +162,7 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
     let held = AtomicUsize::new(0);
     thread::scope(|scope| {
         for index in 0..20 {
-            let client = builder(&servers).build().unwrap();
+            let client = client(&servers);
             let barrier = &barrier;
             let runs = &runs;
             let held = &held;

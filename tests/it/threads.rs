@@ -43,7 +43,7 @@ fn sixty_four_threads_lose_nothing_and_leave_nothing() {
     alone(|| {
         let pairs = std::env::var(PAIRS_VARIABLE).map_or(PAIRS, |pairs| pairs.parse().unwrap());
         let servers = Server::several(5).unwrap();
-        let ports: Vec<u16> = servers.iter().map(Server::port).collect();
+        let ports: Vec<u16> = servers.each(Server::port);
         let before = (process::threads().len(), process::descriptors().len());
 
         // Time enough for a busy machine: nothing is shown here about how fast a node answers.
@@ -68,7 +68,7 @@ fn sixty_four_threads_lose_nothing_and_leave_nothing() {
             "one connection per node, never more"
         );
         let empty = |server: &Server| server.keys().unwrap().is_empty();
-        assert_soon!(servers.iter().all(empty), "keys were left behind");
+        assert_soon!(servers.all(empty), "keys were left behind");
         // The client is still here, and its connections are, but nothing runs.
         assert_soon!(
             connections_to(&ports).len() == ports.len(),

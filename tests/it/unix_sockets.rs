@@ -9,11 +9,7 @@ fn start() -> Server {
 #[test]
 fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let servers = [start(), start(), start()];
-    assert!(
-        servers
-            .iter()
-            .all(|server| server.url().starts_with("unix://") && server.port() == 0)
-    );
+    assert!(servers.all(|server| server.url().starts_with("unix://") && server.port() == 0));
     let mine = client(&servers);
     let theirs = client(&servers);
     let guard = take(&long_lock(&mine, "k"));

@@ -53,8 +53,7 @@ fn each_wins(client: &Redlock, kind: &str) -> [Option<bool>; 2] {
 
 #[test]
 fn what_a_release_has_stored_is_never_free_by_mistake() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     for [kind, text, meaning] in lines("value") {
         let key = kinds::KEYS.into_iter().find(|keys| keys.word == kind);
         let key = key.unwrap().key("", NAME);

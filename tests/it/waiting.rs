@@ -83,10 +83,8 @@ fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answer
 
 #[test]
 fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
-    let servers = Server::several(3).unwrap();
-    let client = client_with(&servers, |builder| {
-        builder.unavailable_after(Duration::ZERO)
-    });
+    let (_servers, client) =
+        deployment_with(3, |builder| builder.unavailable_after(Duration::ZERO));
     drop(take(&long_lock(&client, "before")));
     let barrier = Barrier::new(8);
     let errors: Vec<_> = thread::scope(|scope| {

@@ -59,7 +59,7 @@ fn a_release_wakes_a_waiter_in_another_program() {
     no_entry_stays(&servers);
     // A connection for each wait would cost more than the wait.
     let is_kept = |server: &Server| subscribers(server) == 1 && calls(server, "subscribe") == 1;
-    assert!(servers.iter().all(is_kept), "each wait has subscribed");
+    assert!(servers.all(is_kept), "each wait has subscribed");
 }
 
 #[test]

@@ -12,7 +12,7 @@ const PAIRS_VARIABLE: &str = "QUORUMLOCK_TEST_PAIRS";
 const SYSTEM: [&str; 5] = ["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"];
 
 fn urls(servers: &[Server]) -> Vec<String> {
-    servers.iter().map(Server::url).collect()
+    servers.each(Server::url)
 }
 
 /// Runs a quickstart against servers, and against none.

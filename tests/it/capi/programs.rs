@@ -181,7 +181,7 @@ fn a_library_that_is_closed_leaves_nothing() {
     // The program begins with the first alone.
     let servers = founded(3);
     let path = library().join("libquorumlock.so").display().to_string();
-    let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let mut urls: Vec<String> = servers.each(Server::url);
     // By its name, which has to be looked up. Not the first: only that one is used for a moment,
     // and a look-up takes longer.
     urls[2] = urls[2].replace("127.0.0.1", "localhost");
@@ -231,7 +231,7 @@ fn restarts_of_nodes_are_reported() {
     input.write_all(b"\n").unwrap();
     let said = running.end(LIMIT).success();
     let has = |line: String| assert!(said.contains(&line), "{line}: {said}");
-    let addresses: Vec<String> = servers.iter().map(Server::address).collect();
+    let addresses: Vec<String> = servers.each(Server::address);
     has(format!(
         "14: {} may have forgotten locks, does not vote for ",
         addresses[0]
@@ -264,9 +264,6 @@ fn a_thread_that_waits_may_be_cancelled() {
         let servers = founded(3);
         prints(&program, valgrind, &servers, "alive\n");
         let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
-        assert!(
-            eventually(LIMIT, || servers.iter().all(is_empty)),
-            "a key is left"
-        );
+        assert!(eventually(LIMIT, || servers.all(is_empty)), "a key is left");
     }
 }

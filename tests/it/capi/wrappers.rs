@@ -91,7 +91,7 @@ fn works(program: &str, arguments: &[String]) {
     let mut servers = Server::several(2).unwrap();
     // The last one is declared durable.
     servers.push(durable().start().unwrap());
-    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = servers.each(Server::url);
     let said = run(program, [arguments, &urls].concat()).success();
     assert_eq!(said, "every wrapper works\n");
 }

@@ -12,7 +12,7 @@ const ROUNDS: usize = 60;
 /// all nodes.
 fn bare(deployment: &Deployment) {
     let connect = |server: &Server| TcpStream::connect(server.address()).unwrap();
-    let mut nodes: Vec<TcpStream> = deployment.servers.iter().map(connect).collect();
+    let mut nodes: Vec<TcpStream> = deployment.servers.each(connect);
     ask(
         &mut nodes,
         b"*6\r\n$3\r\nSET\r\n$4\r\nbare\r\n$1\r\nx\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n",

@@ -89,11 +89,7 @@ impl Deployment {
     }
 
     pub(super) fn urls(&self) -> String {
-        self.servers
-            .iter()
-            .map(Server::url)
-            .collect::<Vec<_>>()
-            .join(",")
+        self.servers.each(Server::url).join(",")
     }
 
     /// The program, with these nodes in its environment and nothing to read.
@@ -160,7 +156,7 @@ impl Deployment {
     /// Waits until so many keys are left: less long than it takes one to end by itself.
     #[track_caller]
     pub(super) fn wait_until_left(&self, count: usize) {
-        let keys = || self.servers.iter().map(Server::keys).collect::<Vec<_>>();
+        let keys = || self.servers.each(Server::keys);
         let are_left = || self.keys() == count;
         assert!(eventually(Duration::from_secs(5), are_left), "{:?}", keys());
     }

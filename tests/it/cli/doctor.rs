@@ -14,7 +14,7 @@ fn doctor(urls: &[String], options: &str) -> Ended {
 /// Two sound nodes, and a third one.
 fn with(third: String) -> (Deployment, Vec<String>) {
     let deployment = Deployment::of(2);
-    let mut urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
+    let mut urls: Vec<String> = deployment.servers.each(Server::url);
     urls.push(third);
     (deployment, urls)
 }
@@ -28,7 +28,7 @@ fn finds(urls: &[String], code: i32, texts: &[&str]) {
 #[test]
 fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     let deployment = Deployment::of(5);
-    let urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = deployment.servers.each(Server::url);
     doctor(&urls, &format!("{PATIENT} --watch 300ms"))
         .exits(0)
         .prints("fine: all 5 nodes vote")
@@ -186,8 +186,7 @@ fn a_stopped_and_an_absent_node_are_named() {
 
 #[test]
 fn a_node_that_is_too_slow_is_shown_to_be() {
-    let server = Server::start().unwrap();
-    let proxy = Proxy::before(server.port());
+    let (_server, proxy) = Proxy::and_server();
     let (_deployment, mut urls) = with(format!("redis://127.0.0.1:{}", proxy.port()));
     proxy.delay(Duration::from_millis(60));
     let ended = doctor(&urls, "--node-timeout 20ms");
@@ -222,6 +221,6 @@ fn the_compose_file_makes_sound_nodes() {
         .collect();
     assert_eq!(file.matches("<<: *node").count(), 3);
     let servers: Vec<Server> = (0..3).map(|_| Server::with(&words).unwrap()).collect();
-    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = servers.each(Server::url);
     finds(&urls, 0, &["fine: all 3 nodes vote"]);
 }

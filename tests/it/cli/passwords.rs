@@ -143,7 +143,7 @@ fn a_command_that_prints_the_password_is_run_also_after_an_update_of_the_program
     let asked = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     let holds = |server: &Server| server.keys().is_ok_and(|keys| keys == ["a"]);
     let soon = Duration::from_secs(10);
-    assert!(eventually(soon, || servers.iter().all(holds)));
+    assert!(eventually(soon, || servers.all(holds)));
     fs::remove_file(&program).unwrap();
     let before = asked();
     command_each(&servers, "CLIENT KILL TYPE normal");

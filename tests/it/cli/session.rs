@@ -68,7 +68,7 @@ fn the_session_of_the_readme_can_be_had() {
             "quorumlock doctor",
         ]
     );
-    let addresses: Vec<String> = deployment.servers.iter().map(Server::address).collect();
+    let addresses: Vec<String> = deployment.servers.each(Server::address);
     let prints = |ended: Ended, index: usize| {
         // Both are servers of a session that can be had.
         let mut shown = ended.all().replace("Valkey", "Redis");

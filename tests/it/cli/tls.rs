@@ -25,7 +25,7 @@ fn secured(authority: &Authority, scheme: &str, option: &str) -> Secured {
     let files = files.map(|(option, name)| [option.into(), authority.path(name).into()]);
     let others = option.split_whitespace().map(OsString::from);
     Secured {
-        urls: servers.iter().map(url).collect::<Vec<_>>().join(","),
+        urls: servers.each(url).join(","),
         options: files.into_iter().flatten().chain(others).collect(),
         _servers: servers,
     }

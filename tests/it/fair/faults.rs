@@ -201,10 +201,7 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
 fn a_call_that_is_far_from_its_nodes_has_its_turn() {
     for fenced in [false, true] {
         let servers = Server::several(3).unwrap();
-        let proxies: Vec<Proxy> = servers
-            .iter()
-            .map(|server| Proxy::before(server.port()))
-            .collect();
+        let proxies: Vec<Proxy> = servers.each(|server| Proxy::before(server.port()));
         proxies
             .iter()
             .for_each(|proxy| proxy.delay(Duration::from_millis(300)));

@@ -35,11 +35,8 @@ pub(super) fn time_to_notice<K: Kind>(
                 .is_some()
                 .then(Instant::now)
         });
-        let is_settled = || {
-            servers
-                .iter()
-                .all(|server| channels(server).len() == 1 && places(server) == 1)
-        };
+        let is_settled =
+            || servers.all(|server| channels(server).len() == 1 && places(server) == 1);
         assert_soon!(is_settled(), "it does not wait");
         // It asks when its subscription is confirmed.
         thread::sleep(Duration::from_millis(100));

@@ -50,7 +50,7 @@ impl Numbered {
 
     #[track_caller]
     fn becomes_free(&self, servers: &[Server]) {
-        let is_free = || servers.iter().all(|server| self.owner(server).is_none());
+        let is_free = || servers.all(|server| self.owner(server).is_none());
         assert_soon!(is_free());
     }
 }
@@ -61,8 +61,7 @@ fn numbers_that_differ_are_raised_to_the_greatest() {
         .iter()
         .flat_map(|kind| [3, 5].map(|count| (kind, count)))
     {
-        let servers = Server::several(count).unwrap();
-        let client = client(&servers);
+        let (servers, client) = deployment(count);
         let mutex = (kind.mutex)(&client);
         drop(take(&mutex));
         kind.becomes_free(&servers);
@@ -94,7 +93,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_number() {
     for kind in &KINDS {
         let mut servers = Server::several(3).unwrap();
         let guard = take(&(kind.mutex)(&client(&servers)));
-        let have_it = || servers.iter().all(|server| kind.owner(server).is_some());
+        let have_it = || servers.all(|server| kind.owner(server).is_some());
         assert_soon!(have_it());
         servers[0].restart().unwrap();
         assert_eq!(value(&servers[0], kind.key), None);

@@ -40,8 +40,7 @@ fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
 
 #[test]
 fn what_no_fenced_lock_has_written_is_left_alone() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     let mutex = long_lock(&client, "k").fenced();
     for text in ["", "1", "hunter2", "0 0 ", "1 0 x", "9007199254740992 0 "] {
         set(&server, text);
@@ -89,7 +88,7 @@ fn nodes_without_scripts_say_so() {
     }
     for server in with_users(servers()) {
         let mutex = |rights: &[&str]| long_lock(&client_of([user(&server, rights)]), "k").fenced();
-        let denied = |rights: &[&str]| causes(&failure(&mutex(rights)))[0].2;
+        let denied = |rights: &[&str]| cause(&mutex(rights));
         assert_eq!(
             denied(&["~*", "+@all", "-eval", "-evalsha"]),
             Cause::NoScripts
@@ -164,7 +163,7 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
     });
     unlock(take(&long_lock(&client, "first").fenced()));
     assert_eq!(
-        causes(&failure(&long_lock(&client, "second").fenced()))[0].2,
+        cause(&long_lock(&client, "second").fenced()),
         Cause::TimedOut
     );
     assert!(node.wait_for("EVALSHA", 3, SOON));

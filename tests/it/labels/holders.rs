@@ -13,7 +13,7 @@ fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
     for servers in threes() {
         let holder = labelled(&servers, "billing@host7/4711");
         let reader = client(&servers);
-        let addresses: Vec<_> = servers.iter().map(Server::address).collect();
+        let addresses: Vec<_> = servers.each(Server::address);
         let fenced = reader.mutex("k").fenced();
         let of_plain = || reader.mutex("k").holder().unwrap();
         let of_fenced = || fenced.holder().unwrap();
@@ -124,8 +124,7 @@ fn a_value_that_is_too_long_to_be_read_costs_no_connection() {
 
 #[test]
 fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, client) = single();
     for queue in ["quorumlock-queue:k", "quorumlock-queue:quorumlock-fence:k"] {
         let plain = long_lock(&client, "k");
         let is_fenced = queue.contains("fence");

@@ -80,7 +80,7 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
             nowhere(&servers, "k");
 
             assert!(
-                servers.iter().all(|server| library.takes(server, theirs)),
+                servers.all(|server| library.takes(server, theirs)),
                 "{library:?}"
             );
             assert!(is_held(&mutex));
@@ -89,16 +89,8 @@ fn labelled_locks_and_those_of_other_libraries_exclude_each_other() {
                 None,
                 "it has none"
             );
-            assert!(
-                servers
-                    .iter()
-                    .all(|server| done(server, EXTEND_OWN, &[theirs, "50000"]))
-            );
-            assert!(
-                servers
-                    .iter()
-                    .all(|server| done(server, DELETE_OWN, &[theirs]))
-            );
+            assert!(servers.all(|server| done(server, EXTEND_OWN, &[theirs, "50000"])));
+            assert!(servers.all(|server| done(server, DELETE_OWN, &[theirs])));
         }
     }
 }
@@ -110,11 +102,7 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
         everywhere(&servers, "k");
         let ours = value(&servers[1], "k").unwrap();
         extend(&guard, LONG_TTL);
-        assert!(
-            servers
-                .iter()
-                .all(|server| left(server, "k").unwrap() > LONG_TTL / 2)
-        );
+        assert!(servers.all(|server| left(server, "k").unwrap() > LONG_TTL / 2));
         servers[0].command(&["DEL", "k"]).unwrap();
         extend(&guard, LONG_TTL);
         assert_soon!(
@@ -128,7 +116,7 @@ fn a_labelled_lock_is_extended_repaired_handed_over_and_released_by_its_whole_va
             .attach(text.expose().parse::<quorumlock::Lease>().unwrap())
             .unwrap();
         extend(&guard, LONG_TTL);
-        let plain = builder(&servers).build().unwrap();
+        let plain = client(&servers);
         let guard = plain.attach(guard.detach().unwrap()).unwrap();
         assert_eq!(value(&servers[0], "k").as_ref(), Some(&ours));
         unlock(guard);

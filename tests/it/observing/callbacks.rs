@@ -176,7 +176,7 @@ fn a_callback_may_use_the_client() {
             assert!(!words(event).contains("inner"), "{event:?}");
         }
     });
-    let urls = servers.iter().map(Server::url).collect();
+    let urls = servers.each(Server::url);
     assert!(client.set((unprotected(&servers, &recorder), urls)).is_ok());
     let (observed, _) = client.get().unwrap();
     everything(&mut servers, observed, &recorder);

@@ -27,10 +27,7 @@ fn all_up(client: &Redlock, servers: &[Server], recorder: &Recorder) {
     busy_until(client, recorder, || {
         recorder.node_words().len() >= servers.len()
     });
-    let mut expected: Vec<String> = servers
-        .iter()
-        .map(|server| format!("up {}", server.address()))
-        .collect();
+    let mut expected: Vec<String> = servers.each(|server| format!("up {}", server.address()));
     let mut words = recorder.node_words();
     expected.sort();
     words.sort();

@@ -43,7 +43,7 @@ impl Site {
     /// So many servers, and the file that the page prints.
     pub(super) fn of(count: usize, times: &[(&'static str, &'static str)]) -> Site {
         let servers = Server::several(count).unwrap();
-        let addresses = servers.iter().map(Server::address).collect();
+        let addresses = servers.each(Server::address);
         Site {
             servers,
             addresses,

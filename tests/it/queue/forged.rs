@@ -34,8 +34,7 @@ fn an_entry_for_a_call_that_a_client_does_not_have_is_removed_by_that() {
 #[test]
 fn a_thousand_forged_messages_a_second_are_borne() {
     for kind in [&KINDS[0], &KINDS[2], &KINDS[4], &KINDS[5]] {
-        let servers = Server::several(3).unwrap();
-        let [theirs, mine] = [client(&servers), client(&servers)];
+        let (servers, [theirs, mine]) = programs(3);
         let before = connect(&servers, [&theirs, &mine]);
         let held = kind.hold(&theirs);
         thread::scope(|scope| {
@@ -125,7 +124,7 @@ fn a_ticket_far_ahead_at_one_node_changes_no_order() {
                 drop(guard);
             });
             let is_there = || {
-                servers.iter().all(|server| {
+                servers.all(|server| {
                     entries(server, "k")
                         .iter()
                         .filter(|entry| !is_forged(entry))

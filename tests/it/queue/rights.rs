@@ -155,8 +155,8 @@ fn an_entry_that_nodes_refused_to_remove_holds_up_no_other_call() {
         let servers = Server::several(3).unwrap();
         let [theirs, first, second] = [(); 3].map(|()| patient(&servers).build().unwrap());
         let all_have = |count| {
-            let has = |server| entries(server, kind.key).len() == count;
-            assert_soon!(servers.iter().all(has), "{count}");
+            let has = |server: &Server| entries(server, kind.key).len() == count;
+            assert_soon!(servers.all(has), "{count}");
         };
         let set_replicas = |count| {
             let words = ["CONFIG", "SET", "min-replicas-to-write", count];

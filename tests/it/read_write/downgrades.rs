@@ -13,7 +13,7 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
         lost.recv().is_err(),
         "the channel of the lock to write is disconnected"
     );
-    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
+    assert_soon!(servers.all(|server| entries(server) == ('r', 1)));
     assert!(!can_write(&other));
     let second = read(&other);
     extend(&guard, LONG_TTL * 2);
@@ -33,14 +33,14 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
         }))
     });
     let guard = write(&one);
-    assert_soon!(servers.iter().all(|server| entries(server) == ('w', 1)));
+    assert_soon!(servers.all(|server| entries(server) == ('w', 1)));
     servers[0].pause().unwrap();
     servers[1].pause().unwrap();
     let guard = guard.downgrade().expect("its lease lasts");
     assert!(guard.remaining() > LONG_TTL / 2);
     resume(&servers[..2]);
     assert_soon!(
-        servers.iter().all(|server| entries(server) == ('r', 1)),
+        servers.all(|server| entries(server) == ('r', 1)),
         "they run it now"
     );
     assert_soon!(can_take(&other.read));

@@ -47,18 +47,17 @@ fn a_pair_takes_one_round_trip_each_way() {
     let mutex = fenced(&client(&servers));
     drop(mutex.write.lock().unwrap());
     // One of these stores the note that each node of a new deployment gets.
-    assert_soon!(servers.iter().all(|server| scripts_run(server) == 3));
+    assert_soon!(servers.all(|server| scripts_run(server) == 3));
     for _ in 0..20 {
         unlock(wait_for(&mutex.write));
-        assert_soon!(servers.iter().all(is_free));
+        assert_soon!(servers.all(is_free));
     }
-    assert_soon!(servers.iter().all(|server| scripts_run(server) == 43));
+    assert_soon!(servers.all(|server| scripts_run(server) == 43));
 }
 
 #[test]
 fn a_writer_changes_hands_with_its_number() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (_servers, [mine, theirs]) = programs(3);
     let guard = number(&fenced(&mine));
     let last = guard.fence();
     let lease = guard.detach().unwrap();

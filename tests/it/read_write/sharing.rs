@@ -12,7 +12,7 @@ const MOMENT: Duration = Duration::from_millis(30);
 fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
     let (servers, client) = deployment(3);
     let guards: Vec<_> = (0..8).map(|_| read(&long(&client))).collect();
-    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
+    assert_soon!(servers.all(|server| entries(server) == ('r', 1)));
     let mut guards = guards.into_iter().rev();
     let last = guards.next().unwrap();
     for guard in guards {
@@ -65,7 +65,7 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let first = read(&mutex);
     let lost = first.lost().unwrap();
     let watched = wait_for(&mutex.clone().watchdog(Watchdog::new()).read);
-    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 2)));
+    assert_soon!(servers.all(|server| entries(server) == ('r', 2)));
     assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
     drop((first, watched));
     gone_for_good(&servers, KEY);
@@ -100,7 +100,7 @@ fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
     });
     assert_eq!(most.into_inner(), 8, "they are inside at once");
     // One stores the note that each node of a new deployment gets.
-    assert!(servers.iter().all(|server| scripts_run(server) <= 5));
+    assert!(servers.all(|server| scripts_run(server) <= 5));
     gone_for_good(&servers, KEY);
 }
 
@@ -111,10 +111,10 @@ fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
     let guard = read(&reader);
     thread::scope(|scope| {
         let writes = scope.spawn(|| writer.write.lock().unwrap());
-        assert_soon!(servers.iter().all(is_marked));
+        assert_soon!(servers.all(is_marked));
         thread::sleep(Duration::from_millis(30));
         assert!(!can_read(&reader));
-        assert!(servers.iter().all(|server| entries(server) == ('r', 1)));
+        assert!(servers.all(|server| entries(server) == ('r', 1)));
         assert!(guard.remaining() > LONG_TTL / 2);
         unlock(guard);
         drop(writes.join().unwrap());
@@ -143,7 +143,7 @@ fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
     let guard = mutex.read.attach(read(&mutex).detach().unwrap()).unwrap();
     thread::sleep(MOMENT);
     let other = wait_for(&mutex.read);
-    assert!(servers.iter().all(|server| entries(server).1 <= 1));
+    assert!(servers.all(|server| entries(server).1 <= 1));
     drop((guard, other));
     gone_for_good(&servers, KEY);
 }
@@ -193,7 +193,7 @@ fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
             let first = wait_for(&mutex.clone().watchdog(first.clone()).read);
             thread::sleep(TTL / 9);
             let second = wait_for(&mutex.clone().watchdog(second.clone()).read);
-            assert!(servers.iter().all(|server| entries(server).1 <= 1));
+            assert!(servers.all(|server| entries(server).1 <= 1));
             thread::sleep(TTL * 3);
             let is_held = !second.remaining().is_zero();
             drop((first, second));
@@ -234,7 +234,7 @@ fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
         (1, Err(TryRecvError::Disconnected)),
         "it has gone"
     );
-    assert_soon!(servers.iter().all(|server| entries(server) == ('r', 1)));
+    assert_soon!(servers.all(|server| entries(server) == ('r', 1)));
     ask_each(&servers, &["DEL", KEY]);
     assert_eq!(other.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Lost);
     assert!(

@@ -5,8 +5,7 @@ use crate::support::queues;
 
 #[test]
 fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
-    let servers = Server::several(3).unwrap();
-    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
+    let (servers, [reader, other, writer]) = programs(3);
     let guard = read(&long(&reader));
     assert!(!can_write(&long(&writer)));
     assert!(
@@ -15,7 +14,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
     );
     thread::scope(|scope| {
         let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
-        assert_soon!(servers.iter().all(is_marked));
+        assert_soon!(servers.all(is_marked));
         let until = Instant::now() + AT_ONCE;
         while Instant::now() < until {
             assert!(!can_read(&long(&other)));

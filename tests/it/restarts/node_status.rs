@@ -164,7 +164,7 @@ fn nodes_are_shown_as_they_are() {
         Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let unused = free_port().unwrap();
-    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let urls: Vec<String> = servers.each(Server::url);
     let client = Redlock::builder()
         .node(format!("{}?durable=true", urls[0]))
         .nodes(&urls[1..])
@@ -272,8 +272,7 @@ fn nodes_are_shown_as_they_are() {
 
 #[test]
 fn reading_the_status_waits_for_no_node() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (servers, client) = deployment(3);
     acquaint(&client);
     pause(&servers);
     thread::scope(|scope| {

@@ -61,7 +61,7 @@ fn attempts_wherever(addresses: &[String], client: &Redlock) {
 #[test]
 fn whatever_is_held_on_whichever_nodes_a_quorum_of_free_ones_decides_and_nothing_is_left() {
     for servers in threes() {
-        let addresses: Vec<String> = servers.iter().map(Server::address).collect();
+        let addresses: Vec<String> = servers.each(Server::address);
         attempts_wherever(&addresses, &client(&servers));
     }
 }
@@ -97,13 +97,13 @@ fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_rep
         });
         // At a node where "c" was released last, its key may be missing from the start. Two such
         // nodes are a loss.
-        if servers.iter().all(|server| value(server, "c").is_some()) {
+        if servers.all(|server| value(server, "c").is_some()) {
             servers[0].command(&["DEL", "c"]).unwrap();
         }
         // An extension does not wait for a node that the machine holds up.
         assert_soon!({
             extend(&guard, LONG_TTL);
-            let values: Vec<_> = servers.iter().map(|server| value(server, "c")).collect();
+            let values: Vec<_> = servers.each(|server| value(server, "c"));
             values[0].is_some() && values.iter().all(|value| *value == values[0])
         });
         unlock(guard);
@@ -121,16 +121,12 @@ const DELETE_OWN: &str = "local count = 0 for i, key in ipairs(KEYS) do if redis
 fn call(servers: &[Server], script: &str, keys: &[&str], arguments: &[&str]) -> Vec<Answer> {
     let count = keys.len().to_string();
     let command = [&["EVAL", script, &count], keys, arguments].concat();
-    servers
-        .iter()
-        .map(|server| server.command(&command).unwrap())
-        .collect()
+    servers.each(|server| server.command(&command).unwrap())
 }
 
 #[test]
 fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
-    let servers = Server::several(3).unwrap();
-    let client = builder(&servers).build().unwrap();
+    let (servers, client) = deployment(3);
     let mutex = set(&client, &KEYS);
     for theirs in [&["c", "d"][..], &["b"], &["d", "a", "c"]] {
         let guard = take(&mutex);
@@ -159,10 +155,6 @@ fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
                 .iter()
                 .all(|answer| *answer == count)
         );
-        assert!(
-            servers
-                .iter()
-                .all(|server| server.keys().unwrap().is_empty())
-        );
+        assert!(servers.all(|server| server.keys().unwrap().is_empty()));
     }
 }

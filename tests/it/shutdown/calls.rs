@@ -46,7 +46,7 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
         // A thread that shares it asks the nodes first.
         thread::sleep(MOMENT);
         begin(&client, &["read"]);
-        let before: Vec<u64> = servers.iter().map(asked).collect();
+        let before: Vec<u64> = servers.each(asked);
         is_refused(&kept);
         is_refused(&clone.mutex("new"));
         is_refused(&clone.mutex("new").fenced());
@@ -57,7 +57,7 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
         is_refused(&clone.write_mutex("written"));
         is_refused(&clone.read_mutex("other"));
         is_refused(&read);
-        assert_eq!(servers.iter().map(asked).collect::<Vec<_>>(), before);
+        assert_eq!(servers.each(asked), before);
         let refused = reasons.all();
         assert_eq!(refused.len(), 50);
         assert!(
@@ -109,7 +109,7 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
         assert!(!waiting.is_finished(), "calls are in progress");
         resume(&servers);
         assert_eq!(waiting.join().unwrap(), ShutdownOutcome::Complete);
-        let found: Vec<_> = servers.iter().map(keys).collect();
+        let found: Vec<_> = servers.each(keys);
         assert!(found.iter().all(Vec::is_empty), "{found:?}");
         assert_eq!(acquired.load(Ordering::SeqCst), 3);
         for call in in_progress {
@@ -159,13 +159,13 @@ fn nothing_escapes_a_shutdown_in_the_middle_of_work() {
             is_complete.store(true, Ordering::SeqCst);
             assert_eq!(outcome, ShutdownOutcome::Complete, "round {round}");
             // What the client holds has its keys here; what the other one holds, its own.
-            let held: Vec<_> = servers.iter().map(keys).collect();
+            let held: Vec<_> = servers.each(keys);
             competitor.join().unwrap().unwrap();
             assert!(
                 held.iter().all(|keys| !keys.iter().any(|key| key != "a")),
                 "{held:?}"
             );
-            assert!(servers.iter().all(|server| keys(server).is_empty()));
+            assert!(servers.all(|server| keys(server).is_empty()));
         });
     }
     assert!(guards.into_inner() > 100);

@@ -54,8 +54,7 @@ fn behind_a_guard_of_the_same_client() {
 #[test]
 fn in_the_queues_of_the_nodes_and_behind_them() {
     for nodes in [1, 3] {
-        let servers = Server::several(nodes).unwrap();
-        let [mine, theirs] = [0, 1].map(|_| client(&servers));
+        let (servers, [mine, theirs]) = programs(nodes);
         let guard = take(&long_lock(&theirs, "k"));
         let mutex = long_lock(&mine, "k");
         thread::scope(|scope| {
@@ -73,8 +72,7 @@ fn in_the_queues_of_the_nodes_and_behind_them() {
 
 #[test]
 fn for_a_permit() {
-    let servers = Server::several(3).unwrap();
-    let [mine, theirs] = [0, 1].map(|_| client(&servers));
+    let (servers, [mine, theirs]) = programs(3);
     // Behind a guard of the same client, and behind one of another.
     let semaphore = mine.semaphore("s", 1).ttl(LONG_TTL);
     let permit = take(&semaphore);
@@ -90,10 +88,8 @@ fn for_a_permit() {
 /// A reader that wants to share the lease of another thread waits for that one's extension.
 #[test]
 fn for_a_lease_to_read_that_another_thread_extends() {
-    let servers = Server::several(3).unwrap();
-    let client = client_with(&servers, |builder| {
-        builder.node_timeout(Duration::from_secs(3))
-    });
+    let (servers, client) =
+        deployment_with(3, |builder| builder.node_timeout(Duration::from_secs(3)));
     let mutex = client.read_mutex("k").ttl(LONG_TTL);
     let reader = take(&mutex);
     thread::scope(|scope| {

@@ -27,7 +27,7 @@ impl Storm {
         workers: usize,
         seed: u64,
     ) -> Storm {
-        let urls = servers.iter().map(Server::url).collect();
+        let urls = servers.each(Server::url);
         let mut storm = Storm::without_workers(test, servers, urls, seed);
         (0..workers).for_each(|_| storm.workers.start());
         storm

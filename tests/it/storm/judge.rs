@@ -51,16 +51,12 @@ pub(crate) fn most_at_once<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> usi
 pub(crate) fn nothing_is_left(servers: &[Server], mut release: impl FnMut()) {
     let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
     let are_empty = || {
-        let is_done = eventually(SOON / 20, || servers.iter().all(is_empty));
+        let is_done = eventually(SOON / 20, || servers.all(is_empty));
         if !is_done {
             release();
         }
         is_done
     };
     let is_done = eventually(SOON, are_empty);
-    assert!(
-        is_done,
-        "{:?}",
-        servers.iter().map(Server::keys).collect::<Vec<_>>()
-    );
+    assert!(is_done, "{:?}", servers.each(Server::keys));
 }

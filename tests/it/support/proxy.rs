@@ -55,6 +55,13 @@ impl Proxy {
         servers.iter().map(before).collect()
     }
 
+    /// A server, and a proxy before it.
+    pub(crate) fn and_server() -> (Server, Proxy) {
+        let server = Server::start().expect("a server");
+        let proxy = Proxy::before(server.port());
+        (server, proxy)
+    }
+
     /// A proxy that leads to this port of 127.0.0.1. The server need not be there yet.
     pub(crate) fn before(server: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");

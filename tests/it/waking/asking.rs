@@ -120,8 +120,7 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
 
 #[test]
 fn short_waits_in_a_row_use_one_connection_each() {
-    let (servers, mine) = deployment(3);
-    let theirs = client(&servers);
+    let (servers, [mine, theirs]) = programs(3);
     let _held = take(&long_lock(&theirs, "k"));
     // A machine may hold up an attempt for so long that it is none.
     let wait = || {

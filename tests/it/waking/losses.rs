@@ -154,7 +154,7 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
         assert!(took < BOUND, "{took:?}");
     }
     no_entry_stays(&servers);
-    assert!(servers.iter().all(|server| subscribers(server) == 0));
+    assert!(servers.all(|server| subscribers(server) == 0));
     // A server that denies SUBSCRIBE is not asked again for longer than a wait.
     for server in &servers {
         let statistics = server.text(&["INFO", "commandstats"]);
@@ -191,10 +191,8 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
 fn reported_once(refusals: &Seen<(bool, String, Cause)>, servers: &[Server], is_publishing: bool) {
     let mut told = refusals.all();
     told.sort_by(|one, other| one.1.cmp(&other.1));
-    let mut expected: Vec<_> = servers
-        .iter()
-        .map(|server| (is_publishing, server.address(), Cause::NoPermission))
-        .collect();
+    let mut expected: Vec<_> =
+        servers.each(|server| (is_publishing, server.address(), Cause::NoPermission));
     expected.sort_by(|one, other| one.1.cmp(&other.1));
     assert_eq!(told, expected);
 }

@@ -29,10 +29,10 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
                 .collect();
             let has_all =
                 |server: &Server| (0..LOCKS).all(|number| count(server, &name(number)) == 1);
-            assert!(eventually(SOON * 2, || servers.iter().all(has_all)));
+            assert!(eventually(SOON * 2, || servers.all(has_all)));
             has_channels(&servers, 1);
             assert!(
-                servers.iter().all(|server| subscribers(server) == 1),
+                servers.all(|server| subscribers(server) == 1),
                 "one connection for all"
             );
             drop(held);

@@ -5,8 +5,7 @@ use super::*;
 /// Not when the locks are extended next, which here is in 20 s.
 #[test]
 fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (mut servers, client) = deployment(3);
     let mutexes = [client.mutex("a"), client.mutex("b")];
     let guards = mutexes.map(|mutex| take(&mutex.ttl(SOON * 6).watchdog(Watchdog::new())));
     assert_soon!(
@@ -27,8 +26,7 @@ fn a_node_that_comes_back_empty_gets_the_keys_at_once() {
 
 #[test]
 fn the_loss_of_a_lock_by_nodes_that_come_back_empty_is_reported_at_once() {
-    let mut servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    let (mut servers, client) = deployment(3);
     let guard = take(&client.mutex(KEY).ttl(SOON * 6).watchdog(Watchdog::new()));
     let lost = guard.lost().unwrap();
     servers[..2]
