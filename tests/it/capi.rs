@@ -14,4 +14,5 @@ mod ratio;
 mod wrappers;
 
 use crate::prelude::*;
+use crate::support::program::{self, Running};
 use library::*;

@@ -1,11 +1,11 @@
 //! The programs in `examples/` that are named by a need: each is short, and does on real servers
 //! what it describes.
 
-use crate::capi::library::{Ending, Running, cargo, finishes, root};
+use crate::capi::library::{cargo, finishes, root};
 use crate::credentials::{servers_with_users, set_all_passwords};
 use crate::prelude::*;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::support::program::{Running, program, without_variables};
+use nix::sys::signal::Signal;
 use std::sync::OnceLock;
 
 /// The folder of the programs, which are built the first time: with what the tests were built with,
@@ -18,36 +18,19 @@ fn built() -> &'static Path {
         command.args("--workspace --exclude opentelemetry_example --all-features".split(' '));
         command.arg("--target-dir").arg(target);
         // What the build of a dependency depends on, if `cargo test` has set it.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("CARGO_MANIFEST_")
-                || name.to_string_lossy().starts_with("CARGO_PKG_")
-            {
-                command.env_remove(name);
-            }
-        }
+        without_variables(&mut command, "CARGO_MANIFEST_");
+        without_variables(&mut command, "CARGO_PKG_");
         finishes(command.current_dir(root()));
         target.join("debug/examples")
     })
 }
 
 fn example(name: &str, servers: &[Server]) -> Command {
-    let urls: Vec<String> = servers.each(Server::url);
-    let mut command = Command::new(built().join(name));
+    let mut command = program(built().join(name));
     command
-        .env("QUORUMLOCK_NODES", urls.join(","))
-        .env("QUORUMLOCK_NODE_TIMEOUT", "1s")
-        .stdin(Stdio::null());
+        .env("QUORUMLOCK_NODES", servers.each(Server::url).join(","))
+        .env("QUORUMLOCK_NODE_TIMEOUT", "1s");
     command
-}
-
-fn signal(program: &Running, signal: Signal) {
-    kill(Pid::from_raw(program.child.id() as i32), signal).unwrap();
-}
-
-/// Ends a program that does not end by itself.
-fn stopped(program: Running) -> Ending {
-    signal(&program, Signal::SIGKILL);
-    program.end(SOON)
 }
 
 /// Lets another client have the lock, whether it is held or not.
@@ -79,8 +62,10 @@ fn one_machine_does_the_job_of_a_night_and_one_that_loses_it_says_so() {
     let servers = Server::several(3).unwrap();
     let run = |night: &str| Running::start(example("run_once_a_night", &servers).arg(night));
     let machines = [run("2026-11-22"), run("2026-11-22")];
-    let said = machines.map(|machine| machine.end(SOON).success()).concat();
-    let late = run("2026-11-22").end(SOON).success();
+    let said = machines
+        .map(|machine| machine.end(SOON).exits(0).out)
+        .concat();
+    let late = run("2026-11-22").end(SOON).exits(0).out;
     let elsewhere = "2026-11-22: another machine does it\n";
     assert_eq!(said.matches("2026-11-22: part").count(), 3, "{said}");
     assert_eq!(said.matches("2026-11-22: done\n").count(), 1, "{said}");
@@ -89,27 +74,22 @@ fn one_machine_does_the_job_of_a_night_and_one_that_loses_it_says_so() {
     let next = run("2026-11-23");
     next.heard("part 1");
     steal(&servers, "nightly-report/2026-11-23", "60000");
-    let ending = next.end(SOON);
-    assert_eq!(ending.status.code(), Some(1), "{}", ending.output);
-    assert!(!ending.output.contains("done"), "{}", ending.output);
     let why = "the lock ended before the job did";
-    assert!(ending.errors.contains(why), "{}", ending.errors);
+    next.end(SOON).exits(1).hides("done").reports(why);
 }
 
 #[test]
 fn another_program_leads_when_the_leader_has_died_or_lost_its_lock() {
     let servers = Server::several(3).unwrap();
-    let first = Running::start(&mut example("leader", &servers));
+    let first = Running::start(example("leader", &servers));
     first.heard("leader\nscheduled\n");
-    let second = Running::start(&mut example("leader", &servers));
+    let second = Running::start(example("leader", &servers));
     has_entries(&servers, "scheduler/leader", 1);
-    let died = stopped(first);
-    assert!(!died.output.contains("no longer"), "{}", died.output);
+    first.stopped().hides("no longer");
     second.heard("leader\nscheduled\n");
     steal(&servers, "scheduler/leader", "2000");
     second.heard("no longer leader\nleader\nscheduled\n");
-    let ending = stopped(second);
-    assert!(ending.output.starts_with("leader\n"), "{}", ending.output);
+    second.stopped().begins("leader\n");
 }
 
 #[test]
@@ -126,7 +106,7 @@ fn three_jobs_run_at_a_time_whichever_program_runs_them() {
         running
     });
     let said = programs
-        .map(|program| program.end(SOON * 3).success())
+        .map(|program| program.end(SOON * 3).exits(0).out)
         .concat();
     // 12 jobs of 400 ms, in rounds of three. Without a limit, 8 threads need two rounds.
     let took = began.elapsed();
@@ -141,9 +121,8 @@ fn three_jobs_run_at_a_time_whichever_program_runs_them() {
 #[test]
 fn storage_refuses_the_write_of_a_holder_that_was_paused() {
     let servers = Server::several(3).unwrap();
-    let said = Running::start(&mut example("stock_with_fence", &servers))
-        .end(SOON)
-        .success();
+    let ended = Running::start(example("stock_with_fence", &servers)).end(SOON);
+    let said = ended.exits(0).out;
     let lines: Vec<&str> = said.lines().collect();
     let [first, other, late, last] = lines[..] else {
         panic!("{said}")
@@ -175,23 +154,22 @@ fn a_token_is_replaced_while_invoices_are_written() {
     // A token that no server accepts changes nothing but what is printed.
     fs::write(&file, "wrong\n").unwrap();
     program.heard("invoice 35\n");
-    let errors = stopped(program).errors;
-    assert!(errors.contains("credentials"), "{errors}");
+    program.stopped().reports("credentials");
 }
 
 #[test]
 fn a_pod_finishes_what_it_has_begun_and_leaves_nothing_behind() {
     for nodes in [1, 3] {
         let servers = Server::several(nodes).unwrap();
-        let pod = Running::start(&mut example("graceful_shutdown", &servers));
+        let pod = Running::start(example("graceful_shutdown", &servers));
         pod.heard(": begins");
         let begun = Instant::now();
-        signal(&pod, Signal::SIGTERM);
+        pod.send(Signal::SIGTERM);
         pod.heard("told to end");
-        let ending = pod.end(SOON);
-        let keys: Vec<_> = servers.each(|server| server.keys().unwrap());
-        let (output, took) = (&ending.output, begun.elapsed());
-        assert_eq!(ending.status.code(), Some(0), "{output}{}", ending.errors);
+        let ended = pod.end(SOON);
+        let keys = servers.each(|server| server.keys().unwrap());
+        let took = begun.elapsed();
+        let output = &ended.exits(0).out;
         assert!(keys.iter().all(Vec::is_empty), "{keys:?}");
         assert_eq!(output.matches(": begins").count(), 1, "{output}");
         assert_eq!(output.matches(": done, ").count(), 1, "{output}");
@@ -208,16 +186,16 @@ fn a_pod_finishes_what_it_has_begun_and_leaves_nothing_behind() {
 #[test]
 fn a_pod_that_only_waits_ends_at_once() {
     let servers = Server::several(3).unwrap();
-    let mut program = example("graceful_shutdown", &servers);
+    let program = example("graceful_shutdown", &servers);
     let other = client(&servers);
     let guard = long_lock(&other, "reports/daily").lock().unwrap();
-    let pod = Running::start(&mut program);
+    let pod = Running::start(program);
     has_entries(&servers, "reports/daily", 1);
     let begun = Instant::now();
-    signal(&pod, Signal::SIGTERM);
-    let ending = pod.end(SOON);
+    pod.send(Signal::SIGTERM);
+    let ended = pod.end(SOON);
     let took = begun.elapsed();
-    assert_eq!(ending.status.code(), Some(0), "{}", ending.errors);
+    ended.exits(0);
     assert!(took < Duration::from_secs(1), "{took:?}");
     has_entries(&servers, "reports/daily", 0);
     drop(guard);

@@ -189,7 +189,7 @@ fn a_program_that_was_forgotten_holds_nothing_after_a_move() {
     site.run(&start);
     assert!(held.remaining().is_zero());
     assert_eq!(
-        forgotten.end(Duration::from_millis(10)).status.code(),
+        forgotten.end(Duration::from_millis(10)).code,
         Some(70),
         "it has lost its lock"
     );

@@ -1,8 +1,9 @@
 //! What valgrind counts of a program: instructions by file, system calls, allocations.
 
-use crate::capi::library::{LIMIT, Running, root};
+use crate::capi::library::root;
 use crate::capi::programs;
 use crate::prelude::*;
+use crate::support::program;
 
 /// Counts, by name. The counts of one program less another's are what the first one did in
 /// addition.
@@ -56,15 +57,7 @@ impl Counts {
 /// Runs a program under valgrind, and returns what valgrind reports.
 fn valgrind(options: &[&str], program: &Path, arguments: &[String]) -> String {
     let mut command = programs::command(program, options);
-    command.args(arguments).stdin(Stdio::null());
-    let ending = Running::start(&mut command).end(LIMIT);
-    assert!(
-        ending.status.success(),
-        "{}\n{}",
-        ending.status,
-        ending.errors
-    );
-    ending.errors
+    program::run(command.args(arguments)).exits(0).err
 }
 
 /// The system calls in a trace: `SYSCALL[process,thread](number) sys_name (…`.

@@ -1,8 +1,7 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::*;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 /// Lock and unlock pairs of each thread.
 const PAIRS: u32 = 500;
@@ -11,27 +10,16 @@ const PAIRS_VARIABLE: &str = "QUORUMLOCK_TEST_PAIRS";
 /// What a static library of Rust needs of the system.
 const SYSTEM: [&str; 5] = ["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"];
 
-fn urls(servers: &[Server]) -> Vec<String> {
-    servers.each(Server::url)
-}
-
 /// Runs a quickstart against servers, and against none.
 #[track_caller]
 fn starts_quickly(program: &str, arguments: &[String]) {
     let servers = Server::several(3).unwrap();
-    let said = run(program, [arguments, &urls(&servers)].concat()).success();
-    assert!(
-        said.contains("ours for") && said.ends_with("released in time\n"),
-        "{said}"
-    );
+    let said = run(program, [arguments, &servers.each(Server::url)].concat());
+    let said = said.exits(0).prints("ours for").out;
+    assert!(said.ends_with("released in time\n"), "{said}");
     let no_server = ["redis://127.0.0.1:1".to_owned()];
     let failed = run(program, [arguments, &no_server].concat());
-    assert_eq!(failed.status.code(), Some(2), "{}", failed.errors);
-    assert!(
-        failed.errors.contains("127.0.0.1:1: connection refused"),
-        "{}",
-        failed.errors
-    );
+    failed.exits(2).reports("127.0.0.1:1: connection refused");
 }
 
 #[test]
@@ -78,10 +66,10 @@ fn workers_lose_nothing_with_one_node_hung_and_one_killed() {
     let pairs = std::env::var(PAIRS_VARIABLE).map_or(PAIRS, |pairs| pairs.parse().unwrap());
     let mut servers = Server::several(5).unwrap();
     let arguments = ["8".to_owned(), pairs.to_string()];
-    let urls = urls(&servers);
+    let urls = servers.each(Server::url);
     servers[1].pause().unwrap();
     servers[3].kill();
-    let said = run(&program, arguments.iter().chain(&urls)).success();
+    let said = run(&program, arguments.iter().chain(&urls)).exits(0).out;
     print!("{said}");
     assert!(
         said.starts_with(&format!("{0} pairs, {0} counted, 0 failures", 8 * pairs)),
@@ -93,14 +81,10 @@ fn workers_lose_nothing_with_one_node_hung_and_one_killed() {
 fn workers_end_at_ctrl_c() {
     let program = compile("workers-interrupted", "examples/c/workers.c", &["-std=c99"]);
     let servers = Server::several(3).unwrap();
-    let mut command = Command::new(program);
-    command
-        .args(["8", "1000000"])
-        .args(urls(&servers))
-        .stdin(Stdio::null());
-    let running = Running::start(&mut command);
+    let mut command = program::program(program);
+    command.args(["8", "1000000"]);
+    let running = Running::start(command.args(servers.each(Server::url)));
     thread::sleep(Duration::from_millis(300));
-    kill(Pid::from_raw(running.child.id() as i32), Signal::SIGINT).unwrap();
-    let said = running.end(LIMIT).success();
-    assert!(said.contains("0 failures"), "{said}");
+    running.send(Signal::SIGINT);
+    running.wait().exits(0).prints("0 failures");
 }

@@ -9,7 +9,7 @@ fn the_header_compiles_as_every_language_that_may_include_it() {
         ("c++", "c++", &["c++11", "c++17", "c++20"]),
     ] {
         for standard in standards {
-            let mut command = Command::new(compiler);
+            let mut command = program::program(compiler);
             command.args([&format!("-std={standard}"), "-x", language, "-fsyntax-only"]);
             command
                 .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-include"])
@@ -22,7 +22,7 @@ fn the_header_compiles_as_every_language_that_may_include_it() {
 
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
-    let mut nm = Command::new("nm");
+    let mut nm = program::program("nm");
     nm.args(["-D", "--defined-only", "--format=posix"]);
     let listed = finishes(nm.arg(library().join("libquorumlock.so")));
     let exported: BTreeSet<&str> = listed

@@ -5,7 +5,7 @@
 //! the secret that the program has are whole in the end. Where NULL is allowed, nothing happens. A
 //! function that is added to the header is tried without a change here.
 
-use super::library::{compile, library, root, run};
+use super::library::{compile, in_folder, root, run};
 use crate::support::server::Server;
 use std::fmt::Write;
 
@@ -25,13 +25,12 @@ const OPTIONAL: [&str; 6] = ["cancel", "error", "owner", "release", "user", "use
 fn null_is_answered_and_nothing_else_happens() {
     let functions = functions();
     let (text, calls) = program(&functions);
-    let source = library().with_file_name("programs").join("nulls.c");
-    std::fs::create_dir_all(source.parent().unwrap()).unwrap();
+    let source = in_folder("nulls.c");
     std::fs::write(&source, text).unwrap();
     let checks = format!("-I{}", root().join("tests/it/capi").display());
     let program = compile("nulls", &source, &["-std=c99", &checks]);
     let server = Server::start().unwrap();
-    let said = run(program, [server.url()]).success();
+    let said = run(program, [server.url()]).exits(0).out;
     assert_eq!(said, "nothing has happened\n");
     println!("{} functions, {calls} calls with NULL", functions.len());
     assert!(functions.len() > 70 && calls > 90);

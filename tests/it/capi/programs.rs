@@ -26,9 +26,9 @@ const MOMENTS: &str = "1100";
 /// The program by itself, or under valgrind.
 pub(crate) fn command(program: &Path, valgrind: &[&str]) -> Command {
     if valgrind.is_empty() {
-        return Command::new(program);
+        return program::program(program);
     }
-    let mut command = Command::new("valgrind");
+    let mut command = program::program("valgrind");
     if std::env::var_os(TLS_VARIABLE).is_some() {
         command.arg(format!(
             "--suppressions={}",
@@ -70,12 +70,9 @@ fn keeps_all(program: &Path, valgrind: &[&str]) {
 #[track_caller]
 fn prints(program: &Path, valgrind: &[&str], servers: &[Server], expected: &str) {
     let mut command = command(program, valgrind);
-    command
-        .args(servers.iter().map(Server::url))
-        .stdin(Stdio::null());
-    let ending = Running::start(&mut command).end(LIMIT);
-    assert_eq!(ending.errors, "");
-    assert_eq!(ending.success(), expected);
+    let ended = program::run(command.args(servers.each(Server::url)));
+    assert_eq!(ended.err, "");
+    assert_eq!(ended.exits(0).out, expected);
 }
 
 #[test]
@@ -132,13 +129,8 @@ fn examples_leave_not_a_byte() {
             &["-std=c99"],
         );
         let mut command = command(&program, &STRICT);
-        command
-            .args(arguments)
-            .args(servers.iter().map(Server::url))
-            .stdin(Stdio::null());
-        let ending = Running::start(&mut command).end(LIMIT);
-        assert_eq!(ending.errors, "");
-        ending.success();
+        command.args(arguments).args(servers.each(Server::url));
+        assert_eq!(program::run(command).exits(0).err, "");
     }
 }
 
@@ -149,7 +141,7 @@ fn hosts(program: &Path, valgrind: &[&str]) {
     // Under valgrind, a pair takes thirty times as long.
     command.arg(if valgrind.is_empty() { "300" } else { "30" });
     command
-        .args(servers.iter().map(Server::url))
+        .args(servers.each(Server::url))
         .env("ASAN_OPTIONS", "detect_leaks=0");
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let mut input = running.child.stdin.take().unwrap();
@@ -157,13 +149,9 @@ fn hosts(program: &Path, valgrind: &[&str]) {
     servers[0].pause().unwrap();
     servers[4].kill();
     input.write_all(b"\n").unwrap();
-    let ending = running.end(LIMIT);
-    assert_eq!(ending.errors, "");
-    let said = ending.success();
-    assert!(
-        said.starts_with("ready\n") && said.ends_with(" interruptions\n"),
-        "{said}"
-    );
+    let ended = running.wait().exits(0).begins("ready\n");
+    assert_eq!(ended.err, "");
+    assert!(ended.out.ends_with(" interruptions\n"), "{}", ended.out);
 }
 
 #[test]
@@ -181,25 +169,15 @@ fn a_library_that_is_closed_leaves_nothing() {
     // The program begins with the first alone.
     let servers = founded(3);
     let path = library().join("libquorumlock.so").display().to_string();
-    let mut urls: Vec<String> = servers.each(Server::url);
+    let mut urls = servers.each(Server::url);
     // By its name, which has to be looked up. Not the first: only that one is used for a moment,
     // and a look-up takes longer.
     urls[2] = urls[2].replace("127.0.0.1", "localhost");
-    let said = run(
-        &program,
-        [path.as_str(), MOMENTS]
-            .into_iter()
-            .chain(urls.iter().map(String::as_str)),
-    )
-    .success();
-    assert_eq!(said, "nothing is left\n");
-    let mut command = command(&program, &LENIENT);
-    command
-        .args([path.as_str(), "3"])
-        .args(&urls)
-        .stdin(Stdio::null());
-    let said = Running::start(&mut command).end(LIMIT).success();
-    assert_eq!(said, "nothing is left\n");
+    for (valgrind, moments) in [(&[][..], MOMENTS), (&LENIENT, "3")] {
+        let mut command = command(&program, valgrind);
+        command.args([&path, moments]).args(&urls);
+        assert_eq!(program::run(command).exits(0).out, "nothing is left\n");
+    }
 }
 
 #[test]
@@ -219,7 +197,7 @@ fn restarts_of_nodes_are_reported() {
     another.flush_releases(SOON).unwrap();
     let mut command = command(&program, &[]);
     command
-        .args(servers.iter().map(Server::url))
+        .args(servers.each(Server::url))
         .arg("redis://127.0.0.1:1");
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let mut input = running.child.stdin.take().unwrap();
@@ -229,7 +207,7 @@ fn restarts_of_nodes_are_reported() {
         servers[index].restart().unwrap();
     }
     input.write_all(b"\n").unwrap();
-    let said = running.end(LIMIT).success();
+    let said = running.wait().exits(0).out;
     let has = |line: String| assert!(said.contains(&line), "{line}: {said}");
     let addresses: Vec<String> = servers.each(Server::address);
     has(format!(
@@ -264,6 +242,9 @@ fn a_thread_that_waits_may_be_cancelled() {
         let servers = founded(3);
         prints(&program, valgrind, &servers, "alive\n");
         let is_empty = |server: &Server| server.keys().is_ok_and(|keys| keys.is_empty());
-        assert!(eventually(LIMIT, || servers.all(is_empty)), "a key is left");
+        assert!(
+            eventually(program::LIMIT, || servers.all(is_empty)),
+            "a key is left"
+        );
     }
 }

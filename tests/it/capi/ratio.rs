@@ -30,7 +30,7 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
     let is_slice = pairs.is_none();
     let pairs = pairs.map_or(PAIRS, |pairs| pairs.parse().unwrap());
     let mut servers = Server::several(5).unwrap();
-    let urls: Vec<String> = servers.each(Server::url);
+    let urls = servers.each(Server::url);
     for (threads, pairs, sick) in [(1, 2 * pairs, false), (8, pairs, false), (8, pairs, true)] {
         if sick {
             servers[1].pause().unwrap();
@@ -74,7 +74,7 @@ fn a_lock_in_c_takes_as_long_as_in_rust() {
 
 /// The median and the longest hundredth of what a pair took, in microseconds.
 fn measured(program: &Path, arguments: &[String]) -> (f64, f64) {
-    let said = run(program, arguments).success();
+    let said = run(program, arguments).exits(0).out;
     let number = |name: &str| {
         said.split(name)
             .nth(1)?

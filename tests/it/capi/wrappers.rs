@@ -92,7 +92,7 @@ fn works(program: &str, arguments: &[String]) {
     // The last one is declared durable.
     servers.push(durable().start().unwrap());
     let urls: Vec<String> = servers.each(Server::url);
-    let said = run(program, [arguments, &urls].concat()).success();
+    let said = run(program, [arguments, &urls].concat()).exits(0).out;
     assert_eq!(said, "every wrapper works\n");
 }
 
@@ -145,23 +145,16 @@ fn the_module_is_copied_to_where_python_looks() {
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let folder_name = folder.to_str().unwrap();
-    run(
-        "python3",
-        ["-m", "venv", "--clear", "--without-pip", folder_name],
-    )
-    .success();
+    let venv = ["-m", "venv", "--clear", "--without-pip", folder_name];
+    run("python3", venv).exits(0);
     let path = format!("{folder_name}/bin:{}", std::env::var("PATH").unwrap());
     let shell = |line: &str| {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", line])
-            .env("PATH", &path)
-            .current_dir("/")
-            .stdin(Stdio::null());
-        Running::start(&mut command).end(LIMIT)
+        let mut command = program::program("sh");
+        command.args(["-c", line]).env("PATH", &path);
+        program::run(command.current_dir("/"))
     };
     let import = "python3 -c 'import quorumlock; print(quorumlock.Result.HELD)'";
-    assert!(!shell(import).status.success());
-    shell(&command).success();
-    assert!(shell(import).success().ends_with("1\n"));
+    assert_ne!(shell(import).code, Some(0));
+    shell(&command).exits(0);
+    assert!(shell(import).exits(0).out.ends_with("1\n"));
 }

@@ -1,11 +1,8 @@
 //! Servers, and the program that uses them.
 
 use crate::prelude::*;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::ffi::OsStr;
-use std::io::Read;
-use std::process::Child;
+use crate::support::program::without_variables;
+pub(super) use crate::support::program::{Ended, Running, program, run, send};
 
 /// Multiplies repetitions.
 const ROUNDS_VARIABLE: &str = "QUORUMLOCK_TEST_CLI_ROUNDS";
@@ -179,23 +176,10 @@ pub(super) fn tool(words: &(impl Words + ?Sized)) -> Command {
 }
 
 /// The program with this path, without nodes.
-pub(super) fn tool_at(program: &Path, words: &(impl Words + ?Sized)) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
-    {
-        command.env_remove(name);
-    }
+pub(super) fn tool_at(path: &Path, words: &(impl Words + ?Sized)) -> Command {
+    let mut command = program(path);
+    without_variables(&mut command, "QUORUMLOCK_");
     command.args(words.words());
-    with_pipes(command)
-}
-
-/// Nothing to read, and what it writes is read.
-fn with_pipes(mut command: Command) -> Command {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
     command
 }
 
@@ -213,7 +197,7 @@ pub(super) fn in_script(deployment: &Deployment, script: &str, operand: &Path) -
 
 /// The same program with no signal ignored, as programs inherit it in the background of a shell.
 pub(super) fn with_signals(command: &Command) -> Command {
-    let mut same = Command::new("env");
+    let mut same = program("env");
     same.arg("--default-signal=HUP,INT,QUIT")
         .arg(command.get_program())
         .args(command.get_args());
@@ -223,91 +207,7 @@ pub(super) fn with_signals(command: &Command) -> Command {
             None => same.env_remove(name),
         };
     }
-    with_pipes(same)
-}
-
-/// A program that runs, and does not outlive its test.
-pub(super) struct Running {
-    pub(super) child: Child,
-    /// The words behind the program's name.
-    words: String,
-}
-
-impl Running {
-    pub(super) fn start(mut tool: Command) -> Running {
-        Running {
-            words: words_of(&tool),
-            child: tool.spawn().expect("the program starts"),
-        }
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(super) fn send(&self, signal: Signal) {
-        send(self.pid(), signal);
-    }
-
-    pub(super) fn is_over(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
-    /// Its exit code, if it ends soon.
-    #[track_caller]
-    pub(super) fn code(&mut self) -> Option<i32> {
-        let is_over = eventually(SOON, || self.is_over());
-        assert!(is_over, "{} does not end", self.words);
-        self.child
-            .try_wait()
-            .unwrap()
-            .and_then(|status| status.code())
-    }
-
-    /// Waits for it, and returns what it has written.
-    pub(super) fn wait(mut self) -> Ended {
-        let out = read(self.child.stdout.take());
-        let err = read(self.child.stderr.take());
-        Ended {
-            words: std::mem::take(&mut self.words),
-            code: self.child.wait().expect("it is a child").code(),
-            out,
-            err,
-        }
-    }
-
-    /// Ends it by SIGTERM, of which its command dies.
-    #[track_caller]
-    pub(super) fn terminate(self) {
-        self.send(Signal::SIGTERM);
-        self.wait().exits(143);
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What is written to a pipe, to its end.
-fn read(pipe: Option<impl Read>) -> String {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        pipe.read_to_end(&mut bytes).unwrap();
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The words behind the name of a program.
-fn words_of(program: &Command) -> String {
-    let words = program.get_args().map(OsStr::to_string_lossy);
-    words.collect::<Vec<_>>().join(" ")
-}
-
-pub(super) fn send(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+    same
 }
 
 pub(super) fn children_of(pid: u32) -> Vec<u32> {
@@ -324,86 +224,6 @@ pub(super) fn has_thread(pid: u32, name: &str) -> bool {
     tasks
         .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
         .any(|comm| comm.trim() == name)
-}
-
-/// What a program has written, and how it ended.
-pub(super) struct Ended {
-    /// The words behind the program's name.
-    pub(super) words: String,
-    pub(super) code: Option<i32>,
-    pub(super) out: String,
-    pub(super) err: String,
-}
-
-impl Ended {
-    pub(super) fn all(&self) -> String {
-        format!("{}{}", self.out, self.err)
-    }
-
-    /// The same for messages, behind the words of the program.
-    fn shown(&self) -> String {
-        format!("{}: {}", self.words, self.all())
-    }
-
-    #[track_caller]
-    pub(super) fn exits(self, code: i32) -> Ended {
-        assert_eq!(self.code, Some(code), "{}", self.shown());
-        self
-    }
-
-    /// Its standard output contains this.
-    #[track_caller]
-    pub(super) fn prints(self, text: &str) -> Ended {
-        assert!(self.out.contains(text), "{text:?}: {}", self.shown());
-        self
-    }
-
-    /// Its standard output contains this so often.
-    #[track_caller]
-    pub(super) fn prints_times(self, text: &str, times: usize) -> Ended {
-        let count = self.out.matches(text).count();
-        assert_eq!(count, times, "{text:?}: {}", self.shown());
-        self
-    }
-
-    /// Its standard output begins with this.
-    #[track_caller]
-    pub(super) fn begins(self, text: &str) -> Ended {
-        assert!(self.out.starts_with(text), "{text:?}: {}", self.shown());
-        self
-    }
-
-    /// Its standard error contains this.
-    #[track_caller]
-    pub(super) fn reports(self, text: &str) -> Ended {
-        assert!(self.err.contains(text), "{text:?}: {}", self.shown());
-        self
-    }
-
-    /// It does not write this.
-    #[track_caller]
-    pub(super) fn hides(self, text: &str) -> Ended {
-        assert!(!self.all().contains(text), "{text:?}: {}", self.shown());
-        self
-    }
-
-    #[track_caller]
-    pub(super) fn writes_nothing(self) -> Ended {
-        assert_eq!(self.all(), "", "{}", self.words);
-        self
-    }
-}
-
-/// Runs a program to its end.
-pub(super) fn run(mut command: Command) -> Ended {
-    let output = command.output().expect("the program starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ended {
-        words: words_of(&command),
-        code: output.status.code(),
-        out: text(&output.stdout),
-        err: text(&output.stderr),
-    }
 }
 
 /// A new folder for the files of a test.

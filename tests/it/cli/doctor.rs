@@ -21,8 +21,8 @@ fn with(third: String) -> (Deployment, Vec<String>) {
 
 #[track_caller]
 fn finds(urls: &[String], code: i32, texts: &[&str]) {
-    let ended = doctor(urls, "").exits(code).hides("hunter2");
-    texts.iter().fold(ended, |ended, text| ended.prints(text));
+    let ended = doctor(urls, "").exits(code);
+    ended.hides("hunter2").prints_all(texts);
 }
 
 #[test]

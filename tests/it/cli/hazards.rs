@@ -13,8 +13,9 @@ fn doctor(deployment: &Deployment, options: &str) -> Ended {
 
 #[track_caller]
 fn finds(deployment: &Deployment, options: &str, code: i32, texts: &[&str]) -> Ended {
-    let ended = doctor(deployment, &format!("{PATIENT} {options}")).exits(code);
-    texts.iter().fold(ended, |ended, text| ended.prints(text))
+    doctor(deployment, &format!("{PATIENT} {options}"))
+        .exits(code)
+        .prints_all(texts)
 }
 
 /// `doctor` finds this in the end.

@@ -166,7 +166,7 @@ fn a_closed_pipe_and_a_holder_that_goes_on_are_no_failures() {
     let deployment = Deployment::of(1);
     let holder = deployment.hold("a");
     let script = "\"$0\" ls | true; \"$0\" --help | head -1 >/dev/null; echo done";
-    let mut shell = Command::new("sh");
+    let mut shell = program("sh");
     shell
         .args(["-c", script, PRESENT])
         .env("QUORUMLOCK_NODES", deployment.urls());

@@ -19,7 +19,7 @@ fn quoted(path: impl AsRef<Path>) -> String {
 
 /// A command of the shell, with no more in its environment than cron sets.
 fn by_cron(line: &str) -> Command {
-    let mut shell = Command::new("sh");
+    let mut shell = program("sh");
     shell
         .args(["-c", line])
         .env_clear()

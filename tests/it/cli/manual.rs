@@ -87,7 +87,7 @@ fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
     let script = format!(
         "{script}\nCOMP_WORDS=({words}); COMP_CWORD={at}; _quorumlock quorumlock {last} {before} 2>/dev/null; {show}"
     );
-    let mut bash = Command::new("bash");
+    let mut bash = program("bash");
     bash.args(["-c", &script]).current_dir(folder);
     let shown = run(bash).out;
     let lines = shown.lines().filter(|line| !line.is_empty());

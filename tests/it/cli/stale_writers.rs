@@ -60,7 +60,7 @@ fn last_writer(fenced: bool) -> String {
 fn python(body: &str, database: &str) -> String {
     let script =
         format!("import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\n{body}\nc.commit()");
-    let mut command = Command::new("python3");
+    let mut command = program("python3");
     command.args(["-c", &script, database]);
     run(command).exits(0).out.trim().to_owned()
 }

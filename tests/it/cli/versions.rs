@@ -70,7 +70,7 @@ fn last_release() -> Option<PathBuf> {
     let archive = source.join("source.tar").display().to_string();
     let archived = git(&["archive", "--output", &archive, tag]);
     assert!(archived.unwrap().status.success());
-    let mut tar = Command::new("tar");
+    let mut tar = program("tar");
     succeeds(tar.args(["xf", &archive]).current_dir(&source));
     let mut build = cargo("build --locked --features cli --bin quorumlock --target-dir target");
     finishes(build.current_dir(&source));
@@ -84,7 +84,7 @@ fn say(what: &str) {
 
 /// The kinds that both versions have.
 fn kinds(other: &Path) -> Vec<Sides> {
-    let mut help = Command::new(other);
+    let mut help = program(other);
     help.args(["run", "--help"]);
     let help = run(help).all();
     let has = |side: &Side| {

@@ -1,10 +1,10 @@
 //! The machines that the page on operations names: servers, a file of settings, and programs that
 //! come and go.
 
-use crate::capi::library::Running;
 use crate::incarnations::NO_LONGER_NEW;
 use crate::prelude::*;
 use crate::readme::blocks;
+use crate::support::program::{Running, program, without_variables};
 use crate::support::server::find_binary;
 use std::process::Child;
 
@@ -74,10 +74,8 @@ impl Site {
     /// Runs a block as it is printed. Only addresses, times and the folder of the file differ.
     #[track_caller]
     pub(super) fn run(&self, block: &str) {
-        let _ = self
-            .shell(&format!("set -e\n{}", self.translated(block)))
-            .end(LIMIT)
-            .success();
+        let script = format!("set -e\n{}", self.translated(block));
+        self.shell(&script).end(LIMIT).exits(0);
     }
 
     fn translated(&self, text: &str) -> String {
@@ -210,12 +208,8 @@ impl Machine {
     }
 
     fn command(&self, script: &str) -> Command {
-        let mut command = Command::new("sh");
-        for (name, _) in std::env::vars_os()
-            .filter(|(name, _)| name.to_string_lossy().starts_with("QUORUMLOCK_"))
-        {
-            command.env_remove(name);
-        }
+        let mut command = program("sh");
+        without_variables(&mut command, "QUORUMLOCK_");
         let inherited = std::env::var_os("PATH").unwrap_or_default();
         let server = find_binary().unwrap();
         // `redis-cli` may be beside the server alone.
@@ -229,10 +223,7 @@ impl Machine {
         command.env("PATH", std::env::join_paths(folders).unwrap());
         // A busy machine is no reason to fail.
         command.env("QUORUMLOCK_NODE_TIMEOUT", "1s");
-        command
-            .args(["-c", script])
-            .current_dir(&self.folder)
-            .stdin(Stdio::null());
+        command.args(["-c", script]).current_dir(&self.folder);
         command
     }
 
@@ -260,6 +251,7 @@ impl Programs {
         let start = |_| {
             machine
                 .command(PROGRAM)
+                .stdout(Stdio::inherit())
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap()

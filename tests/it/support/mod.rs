@@ -14,6 +14,7 @@ pub(crate) mod fake;
 pub(crate) mod handler;
 pub(crate) mod preload;
 pub(crate) mod process;
+pub(crate) mod program;
 pub(crate) mod proxy;
 pub(crate) mod queues;
 pub(crate) mod server;

@@ -2,20 +2,15 @@
 
 use super::nodes::over_tls_in_c;
 use super::*;
-use crate::capi::library::{LIMIT, Running, compile_against, library_with_tls};
+use crate::capi::library::{compile_against, library_with_tls};
+use crate::support::program;
 
 /// What the program prints with these arguments and variables.
 fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .envs(variables.iter().cloned())
-        .stdin(Stdio::null());
-    let said = Running::start(&mut command).end(LIMIT).success();
-    assert!(
-        !said.contains("hunter2") && !said.contains("BEGIN"),
-        "{said}"
-    );
+    let mut command = program::program(program);
+    command.args(arguments).envs(variables.iter().cloned());
+    let ended = program::run(command).exits(0);
+    let said = ended.hides("hunter2").hides("BEGIN").out;
     // Without the address.
     match (said.find("127.0.0.1:"), said.find(": ")) {
         (Some(begin), Some(end)) => format!("{}{}", &said[..begin], said[end + 2..].trim_end()),
