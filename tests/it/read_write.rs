@@ -29,6 +29,12 @@ pub(crate) fn long(client: &Redlock) -> Sides {
     Sides::of(client, "k").ttl(LONG_TTL)
 }
 
+/// Three servers, and the lock of two programs.
+fn two_programs() -> (Vec<Server>, [Sides; 2]) {
+    let (servers, clients) = programs(3);
+    (servers, clients.map(|client: Redlock| long(&client)))
+}
+
 #[track_caller]
 fn read(mutex: &Sides) -> RwReadGuard {
     take(&mutex.read)
@@ -78,8 +84,7 @@ fn ask(server: &Server, words: &[&str]) -> Answer {
 
 #[test]
 fn readers_share_the_lock_and_a_writer_has_it_alone() {
-    let servers = Server::several(3).unwrap();
-    let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let (servers, [one, other]) = two_programs();
     let first = read(&one);
     let second = read(&other);
     assert_soon!(servers.all(|server| entries(server) == ('r', 2)));
@@ -100,20 +105,23 @@ fn readers_share_the_lock_and_a_writer_has_it_alone() {
 #[test]
 fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
     let (_servers, [dead, alive, writer]) = programs(3);
-    let begun = Instant::now();
-    // Its program crashes.
-    drop(take(&dead.read_mutex("k").ttl(TTL)).detach().unwrap());
-    let guard = read(&Sides::of(&alive, "k").ttl(LONG_TTL));
-    extend(&guard, LONG_TTL * 2);
-    drop(guard);
-    // An extension and an end of another reader change nothing about it: neither more nor less.
     let writer = Sides::of(&writer, "k").ttl(TTL);
-    if begun.elapsed() < TTL / 2 {
-        assert!(!can_write(&writer));
-    }
-    assert!(writer.write.lock_timeout(SOON).unwrap().is_some());
-    assert!(begun.elapsed() >= TTL * 98 / 100, "{:?}", begun.elapsed());
-    assert!(begun.elapsed() < TTL * 3, "{:?}", begun.elapsed());
+    let is_early = |begun: Instant| begun.elapsed() < TTL * 98 / 100;
+    let crash = || {
+        let begun = Instant::now();
+        // Its program crashes.
+        drop(wait_for(&dead.read_mutex("k").ttl(TTL)).detach().unwrap());
+        let guard = wait_for(&long(&alive).read);
+        extend(&guard, LONG_TTL * 2);
+        drop(guard);
+        // An extension and an end of another reader change nothing about it: neither more nor less.
+        assert!(!can_write(&writer) || !is_early(begun));
+        begun
+    };
+    promptly_from(TTL * 2, crash, |begun| {
+        drop(wait_for(&writer.write));
+        assert!(!is_early(begun), "{:?}", begun.elapsed());
+    });
 }
 
 #[test]
@@ -141,9 +149,7 @@ fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
 
 #[test]
 fn a_watched_reader_is_extended_and_reports_its_loss() {
-    let mut servers = Server::several(3).unwrap();
-    let [one, other] =
-        [(); 2].map(|()| client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT)));
+    let (mut servers, [one, other]) = programs(3);
     let mutex = Sides::of(&one, "k").ttl(TTL).watchdog(Watchdog::new());
     let guard = mutex.read.lock().unwrap();
     let lost = guard.lost().unwrap();

@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn a_writer_becomes_a_reader_without_another_writer_in_between() {
-    let servers = Server::several(3).unwrap();
-    let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let (servers, [one, other]) = two_programs();
     let guard = write(&one);
     let lost = guard.lost().unwrap();
     let guard = guard.downgrade().unwrap();
@@ -29,10 +28,10 @@ fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension()
     let servers = Server::several(3).unwrap();
     let [one, other] = [(); 2].map(|()| {
         long(&client_with(&servers, |builder| {
-            builder.node_timeout(NODE_TIMEOUT)
+            builder.node_timeout(NODE_TIMEOUT * 6)
         }))
     });
-    let guard = write(&one);
+    let guard = wait_for(&one.write);
     assert_soon!(servers.all(|server| entries(server) == ('w', 1)));
     servers[0].pause().unwrap();
     servers[1].pause().unwrap();

@@ -12,7 +12,6 @@ use quorumlock::kind::{Fenced, Read, Write};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;
-const SHORT: Duration = Duration::from_millis(500);
 
 fn fenced(client: &Redlock) -> FencedSides {
     long(client).fenced()
