@@ -2,10 +2,6 @@
 //! leads nowhere.
 
 use crate::prelude::*;
-use crate::support::preload;
-use crate::support::process::alone_with;
-use std::io;
-use std::net::{Shutdown, TcpListener};
 
 /// The same server as `localhost`.
 fn by_name(server: &Server) -> String {

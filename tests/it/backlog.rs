@@ -2,8 +2,6 @@
 //! is far away.
 
 use crate::prelude::*;
-use std::io;
-use std::net::TcpListener;
 use std::thread::Builder;
 
 const THREADS: usize = 1500;

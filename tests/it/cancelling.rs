@@ -3,7 +3,6 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 use crate::prelude::*;
-use crate::support::process::{processor_time, threads_named};
 
 /// Long enough for a thread to be in the middle of its wait.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -14,5 +14,5 @@ mod ratio;
 mod wrappers;
 
 use crate::prelude::*;
-use crate::support::program::{self, Running};
+use crate::support::program;
 use library::*;

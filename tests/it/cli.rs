@@ -36,4 +36,3 @@ mod versions;
 
 use crate::prelude::*;
 use deployment::*;
-use nix::sys::signal::Signal;

@@ -5,9 +5,6 @@
 //! way.
 
 use crate::prelude::*;
-use crate::support::process::threads_named;
-use quorumlock::ServerError;
-use std::collections::HashSet;
 
 /// The round trip to a far node.
 const FAR: Duration = Duration::from_millis(40);

@@ -1,20 +1,7 @@
 //! What the tests of the lock have in common: clients, keys on servers, and errors taken apart.
 
-use crate::support::child::{Child, End};
-use crate::support::process::eventually;
-use crate::support::server::{Answer, Plan, Server, free_port};
-use quorumlock::embedded::EmbeddedNode;
-use quorumlock::event::Event;
-use quorumlock::kind::{Any, Kind};
-use quorumlock::{
-    Builder, Cause, Error, ErrorKind, ExtendOutcome, Mutex, MutexGuard, NodeState, NodeStatus,
-    Phase, Redlock, ReleaseOutcome, Result,
-};
-use std::fmt::{Debug, Display};
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as Guarded};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use quorumlock::Result;
 
 /// Long enough for anything that is to happen on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -346,7 +333,7 @@ pub(crate) fn user(server: &Server, rights: &[&str]) -> String {
 
 /// The time of day, in microseconds, as servers tell it.
 pub(crate) fn micros() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap().as_micros() as u64
 }
 

@@ -4,7 +4,6 @@
 use crate::faults::counts_when_locks_have_ended;
 use crate::prelude::*;
 use crate::support::fake;
-use crate::support::server::{Plan, binaries};
 use crate::support::shard::{CLUSTER, Shard, meet, own, serves};
 use std::sync::atomic::AtomicU16;
 

@@ -2,7 +2,6 @@
 //! them.
 
 use crate::prelude::*;
-use quorumlock::NodeStatus;
 
 fn states(nodes: &[NodeStatus]) -> Vec<NodeState> {
     nodes.iter().map(NodeStatus::state).collect()

@@ -1,7 +1,6 @@
 //! Descriptors that belong to the library: no program that the host starts inherits one.
 
 use crate::prelude::*;
-use crate::support::process::descriptors;
 
 /// Connections for commands, connections for subscriptions, and the pair that wakes the driver.
 #[test]

@@ -19,7 +19,7 @@ use quorumlock::protocol::kinds::plain;
 use quorumlock::protocol::resp;
 use quorumlock::protocol::server_info::ServerInfo;
 use requests::{LONG, notes, requests, requests_for_sets, token};
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Write};
 
 /// Longer than a test lasts, in milliseconds.
 const TTL: u64 = 600_000;

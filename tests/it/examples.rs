@@ -4,9 +4,6 @@
 use crate::capi::library::{cargo, finishes, root};
 use crate::credentials::{servers_with_users, set_all_passwords};
 use crate::prelude::*;
-use crate::support::program::{Running, program, without_variables};
-use nix::sys::signal::Signal;
-use std::sync::OnceLock;
 
 /// The folder of the programs, which are built the first time: with what the tests were built with,
 /// so that only the programs are compiled.

@@ -7,10 +7,9 @@ use metrics::{
     SharedString, Unit,
 };
 use quorumlock::event;
-use std::sync::Mutex;
 
 /// Keeps level, target and text of each line.
-static LINES: Mutex<Vec<(Level, String, String)>> = Mutex::new(Vec::new());
+static LINES: Guarded<Vec<(Level, String, String)>> = Guarded::new(Vec::new());
 
 struct Lines;
 
@@ -74,7 +73,7 @@ fn each_event_is_a_line_of_its_level_and_target() {
 /// Keeps the present value of each series, by its name and labels; of histograms, how many times
 /// there were.
 #[derive(Clone, Default)]
-struct Values(Arc<Mutex<BTreeMap<String, f64>>>);
+struct Values(Arc<Guarded<BTreeMap<String, f64>>>);
 
 struct Series {
     key: String,

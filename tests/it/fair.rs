@@ -9,9 +9,7 @@ mod hand_offs;
 mod storms;
 
 use crate::prelude::*;
-use crate::support::queues::{Stranger, forge};
 use game::{Game, MakeMutex, Turn, overtakes};
-use std::sync::Mutex as Guarded;
 
 const FENCED_KEY: &str = "quorumlock-fence:k";
 /// How long programs compete at a stretch, in seconds. Children have an alarm.

@@ -2,7 +2,6 @@
 //! costs nothing. [`messages`](crate::messages) has those whose whole message is checked.
 
 use crate::prelude::*;
-use crate::support::capable::has_slow_loading;
 
 /// Is part of every password here, and must be in no message.
 const SECRET: &str = "hunter2";

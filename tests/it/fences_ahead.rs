@@ -3,7 +3,6 @@
 
 use crate::prelude::*;
 use quorumlock::algorithm::fence::LEAD_LIMIT;
-use quorumlock::protocol::kinds;
 
 const KEY: &str = "quorumlock-fence:k";
 /// 2⁵³ − 2, released.

@@ -13,7 +13,6 @@
 use crate::prelude::*;
 use crate::storm::log::bytes;
 use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, judge, now, number, seed};
-use std::sync::atomic::AtomicU32;
 
 const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
 const PROCESSES: usize = 4;

@@ -7,7 +7,6 @@
 use crate::prelude::*;
 use crate::support::child::Parent;
 use crate::support::queues::subscribers;
-use quorumlock::Error;
 
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_secs(2);

@@ -4,9 +4,6 @@
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
 use crate::prelude::*;
-use crate::support::capable::with_users;
-use crate::support::versions::{servers_with, shown};
-use quorumlock::protocol::kinds;
 
 #[track_caller]
 fn works(client: &Redlock, server: &Server, pairs: u64) {

@@ -1,7 +1,7 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
 use crate::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 
 const SHORT: Duration = Duration::from_millis(300);
 

@@ -2,7 +2,6 @@
 //! meanwhile.
 
 use crate::prelude::*;
-use std::time::SystemTime;
 
 pub(crate) const KEY: &str = "k";
 pub(crate) const TTL: Duration = Duration::from_millis(300);

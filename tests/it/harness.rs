@@ -2,8 +2,7 @@
 //! leaves. All else of it is used by every other test.
 
 use crate::prelude::*;
-use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 
 use crate::support::process;

@@ -4,8 +4,6 @@
 use crate::faults::{is_named, keeps_secrets};
 use crate::prelude::*;
 use crate::support::fake::Event;
-use quorumlock::ServerError;
-use std::io;
 
 #[test]
 fn a_web_server() {

@@ -3,8 +3,7 @@
 
 use crate::handing_over::{KEY, TTL, copied, take_everywhere};
 use crate::prelude::*;
-use quorumlock::kind::{Fenced, Read, Set, Slot};
-use std::time::{SystemTime, UNIX_EPOCH};
+use quorumlock::kind::{Read, Set, Slot};
 
 #[test]
 fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
@@ -150,7 +149,9 @@ fn no_secret_is_shown() {
 }
 
 fn millis_of(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_millis() as u64
 }
 
 /// A lease from a text that no library wrote: of any time to live, and with any end.

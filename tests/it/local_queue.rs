@@ -5,7 +5,6 @@ use crate::prelude::*;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::cell::Cell;
-use std::sync::mpsc;
 
 const THREADS: usize = 6;
 /// Long enough for a thread that has announced that it will queue to have queued.

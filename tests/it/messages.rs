@@ -5,7 +5,6 @@
 
 use crate::faults::keeps_secrets;
 use crate::prelude::*;
-use crate::support::capable::knows_users;
 use crate::support::fake::Event;
 
 /// Is part of every password here, and must be in no message.

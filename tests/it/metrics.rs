@@ -4,7 +4,6 @@
 
 use crate::prelude::*;
 use crate::support::exposition::Exposition;
-use std::sync::OnceLock;
 
 /// What the counters show now.
 fn shown(counters: &Counters) -> Exposition {

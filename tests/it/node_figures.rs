@@ -1,7 +1,6 @@
 //! What a client has counted of each node: how long its replies took, and how it failed.
 
 use crate::prelude::*;
-use quorumlock::NodeStatus;
 
 const PAIRS: u64 = 20;
 

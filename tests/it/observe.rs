@@ -9,7 +9,7 @@ mod alerts;
 use crate::capi::library::root;
 use crate::prelude::*;
 use crate::support::exposition::Exposition;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 
 /// Labels that Prometheus adds, or the dashboard's queries make.
 const ADDED: [&str; 3] = ["instance", "job", "le"];

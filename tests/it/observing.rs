@@ -11,7 +11,6 @@ mod itself;
 mod nodes;
 
 use crate::prelude::*;
-use quorumlock::event::GaveUpReason;
 use std::sync::Mutex;
 
 const KEY: &str = "k";

@@ -4,27 +4,38 @@ pub(crate) use crate::clients::*;
 pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
 pub(crate) use crate::support::fake::{Act, Fake, bulk, healthy, is, say};
-pub(crate) use crate::support::process::{alone, eventually, new_folder, succeeds};
+pub(crate) use crate::support::preload;
+pub(crate) use crate::support::process::*;
+pub(crate) use crate::support::program::{Running, program, without_variables};
 pub(crate) use crate::support::proxy::{Direction, Proxy};
 pub(crate) use crate::support::queues::{
-    count, entries, has_channels, has_entries, no_entry_stays,
+    self, Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays,
 };
-pub(crate) use crate::support::server::{Answer, Server, free_port};
+pub(crate) use crate::support::server::{Answer, Plan, Server, TLS_VARIABLE, binaries, free_port};
 pub(crate) use crate::support::sides::Sides;
-pub(crate) use crate::support::versions::servers;
+pub(crate) use crate::support::versions::{servers, servers_with, shown, threes};
+pub(crate) use nix::sys::signal::Signal;
 pub(crate) use quorumlock::embedded::EmbeddedNode;
-pub(crate) use quorumlock::event::Event;
-pub(crate) use quorumlock::kind::{Any, Kind};
+pub(crate) use quorumlock::event::{Event, GaveUpReason};
+pub(crate) use quorumlock::kind::{Any, Fenced, Kind};
+pub(crate) use quorumlock::protocol::kinds;
 pub(crate) use quorumlock::{
-    Builder, CancelHandle, Cause, Counters, ErrorKind, ExtendOutcome, FencingToken, Lease, Mutex,
-    MutexGuard, NodeState, Owner, Phase, Redlock, ReleaseOutcome, RestartPolicy, Wait, Watchdog,
+    Builder, CancelHandle, Cause, Counters, Error, ErrorKind, ExtendOutcome, FencingToken, Lease,
+    Mutex, MutexGuard, NodeState, NodeStatus, Owner, Phase, Redlock, ReentrantMutex,
+    ReleaseOutcome, RestartPolicy, RwReadGuard, ServerError, ShutdownOutcome, Wait, Watchdog,
 };
-pub(crate) use std::collections::{BTreeMap, BTreeSet};
-pub(crate) use std::io::{Read as _, Write as _};
-pub(crate) use std::net::TcpStream;
+pub(crate) use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+pub(crate) use std::ffi::{OsStr, OsString};
+pub(crate) use std::fmt::{Debug, Display};
+pub(crate) use std::fs::File;
+pub(crate) use std::io::{BufReader, Read as _, Write as _};
+pub(crate) use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+pub(crate) use std::ops::Range;
+pub(crate) use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::process::{Command, Stdio};
-pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::time::{Duration, Instant};
-pub(crate) use std::{fs, thread};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Barrier, Mutex as Guarded, OnceLock, mpsc};
+pub(crate) use std::thread::JoinHandle;
+pub(crate) use std::time::{Duration, Instant, SystemTime};
+pub(crate) use std::{fs, io, slice, thread};

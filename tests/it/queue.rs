@@ -9,9 +9,7 @@ mod kinds;
 mod rights;
 
 use crate::prelude::*;
-use crate::support::queues::{
-    Stranger, channels, connections, forge_member, no_entry_stays_behind,
-};
+use crate::support::queues::{channels, connections, forge_member, no_entry_stays_behind};
 use kinds::{KINDS, Kind};
 
 /// Short enough to wait for it several times, and longer than any round trip.

@@ -15,10 +15,8 @@ mod under_faults;
 mod waiting;
 
 use crate::prelude::*;
-use crate::support::queues;
+use quorumlock::RwWriteGuard;
 use quorumlock::kind::{Read, Write};
-use quorumlock::protocol::kinds;
-use quorumlock::{RwReadGuard, RwWriteGuard};
 
 const KEY: &str = "quorumlock-rw:k";
 const TTL: Duration = Duration::from_secs(1);

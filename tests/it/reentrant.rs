@@ -3,8 +3,6 @@
 mod hopping;
 
 use crate::prelude::*;
-use quorumlock::ReentrantMutex;
-use std::sync::OnceLock;
 
 const RELEASED: ReleaseOutcome = ReleaseOutcome::Released;
 const EXPIRED: ReleaseOutcome = ReleaseOutcome::Expired;

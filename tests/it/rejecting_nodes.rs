@@ -1,8 +1,6 @@
 //! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
 use crate::prelude::*;
-use quorumlock::ServerError;
-use std::sync::Mutex;
 
 /// An event about a node, in words behind its address.
 fn about_node(event: &Event) -> Option<String> {
@@ -133,7 +131,7 @@ fn errors_that_pass_by_themselves_are_no_rejection() {
         ),
     ];
     for (answer, expected) in table {
-        let answer = Arc::new(Mutex::new(Some(answer)));
+        let answer = Arc::new(Guarded::new(Some(answer)));
         let script = {
             let answer = Arc::clone(&answer);
             move |command: &Vec<String>| match *answer.lock().unwrap() {

@@ -8,7 +8,6 @@ mod node_status;
 mod replicas;
 
 use crate::prelude::*;
-use crate::support::capable::has_slow_loading;
 
 const KEY: &str = "k";
 /// Long enough to be restarted in, and short enough to be waited for.

@@ -6,8 +6,6 @@
 //! names further servers, separated by colons.
 
 use crate::prelude::*;
-use crate::support::versions::{servers_with, shown};
-use quorumlock::ServerError;
 
 const KEY: &str = "k";
 /// Longer than a test lasts.

@@ -6,7 +6,6 @@ mod faults;
 mod passing;
 
 use crate::prelude::*;
-use crate::support::queues;
 use quorumlock::{Permit, Semaphore};
 
 const NAME: &str = "permits";

@@ -5,9 +5,7 @@ mod calls;
 mod waits;
 
 use crate::prelude::*;
-use quorumlock::event::GaveUpReason;
-use quorumlock::{NodeFault, ShutdownOutcome};
-use std::sync::OnceLock;
+use quorumlock::NodeFault;
 
 /// Long enough for a thread to be in the middle of its wait.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -2,8 +2,6 @@
 //! that only looks waits.
 
 use crate::prelude::*;
-use quorumlock::RwReadGuard;
-use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 const KEY: &str = "slow";

@@ -4,8 +4,6 @@
 mod subscriber;
 
 use crate::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Barrier, Mutex as Guarded, mpsc};
 use subscriber::{Shown, Spans};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, info_span};

@@ -1,8 +1,6 @@
 //! Locks that are held for some time at least, however early they are released.
 
 use crate::prelude::*;
-use crate::support::versions::threes;
-use std::sync::Barrier;
 
 const D: Duration = Duration::from_secs(2);
 /// By how much the nodes' clocks may be ahead after that time: `drift_factor` and 2 ms.

@@ -6,7 +6,7 @@
 
 use crate::prelude::*;
 use crate::support::handler;
-use crate::support::process::{self, connections_to};
+use crate::support::process;
 use nix::sys::pthread::pthread_self;
 
 const THREADS: usize = 64;

@@ -6,7 +6,6 @@
 
 use crate::capi::library::root;
 use crate::prelude::*;
-use quorumlock::protocol::kinds;
 
 const NAME: &str = "k";
 

@@ -3,10 +3,6 @@
 
 use crate::nemesis::clocks;
 use crate::prelude::*;
-use crate::support::preload;
-use crate::support::process::alone_with;
-use std::sync::Barrier;
-use std::time::SystemTime;
 
 /// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
 const LATE: Duration = Duration::from_millis(60);

@@ -11,7 +11,6 @@ mod limits;
 mod restarts;
 
 use crate::prelude::*;
-use crate::support::process::threads_named;
 use crossbeam_channel::TryRecvError;
 
 const KEY: &str = "k";

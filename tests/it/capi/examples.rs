@@ -1,7 +1,6 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::*;
-use nix::sys::signal::Signal;
 
 /// Lock and unlock pairs of each thread.
 const PAIRS: u32 = 500;

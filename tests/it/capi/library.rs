@@ -5,10 +5,7 @@
 //! each has; [`has_sanitizer`] asks.
 
 use crate::prelude::*;
-use crate::support::program::{self, BUILD_LIMIT, Ended, Running};
-use crate::support::server::TLS_VARIABLE;
-use std::ffi::OsStr;
-use std::sync::OnceLock;
+use crate::support::{program, program::BUILD_LIMIT, program::Ended};
 
 /// Every warning is an error.
 pub(crate) const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];

@@ -7,7 +7,6 @@
 //! looked for.
 
 use super::*;
-use crate::support::server::TLS_VARIABLE;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.

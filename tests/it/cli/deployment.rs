@@ -1,7 +1,6 @@
 //! Servers, and the program that uses them.
 
 use crate::prelude::*;
-use crate::support::program::without_variables;
 pub(super) use crate::support::program::{Ended, Running, program, run, send};
 
 /// Multiplies repetitions.

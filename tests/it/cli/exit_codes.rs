@@ -1,7 +1,6 @@
 //! Every exit code of `run`, and what the command finds in its environment.
 
 use super::*;
-use crate::support::process::processor_time_of;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -259,13 +258,9 @@ fn the_command_finds_name_fence_and_end_and_no_nodes() {
             .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
     };
     assert_eq!(value("QUORUMLOCK_NAME"), Some("orders/42"));
-    let micros = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_micros();
-    let number = |name: &str| value(name).unwrap().parse::<u128>().unwrap();
-    assert!(number("QUORUMLOCK_FENCE").abs_diff(micros) < 60_000_000);
-    assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros / 1000)));
+    let number = |name: &str| value(name).unwrap().parse::<u64>().unwrap();
+    assert!(number("QUORUMLOCK_FENCE").abs_diff(micros()) < 60_000_000);
+    assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros() / 1000)));
     assert_eq!(value("QUORUMLOCK_NODES"), None);
     // Each of several locks has its line; an outer run's line is not the inner run's.
     let mut outer = deployment.tool("run --fenced --keep-nodes outer --");

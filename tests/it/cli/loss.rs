@@ -1,9 +1,6 @@
 //! The promise: the command is dead before the lease is, and nothing of its group is left.
 
 use super::*;
-use crate::support::process::exists;
-use std::sync::Mutex;
-use std::time::SystemTime;
 
 /// Programs that run at the same time.
 const AT_ONCE: usize = 10;
@@ -25,7 +22,7 @@ const LONGEST_PAUSE_US: u64 = LONGEST_PAUSE.as_micros() as u64;
 /// A thread that notices when the machine pauses, as when a host takes the processor away, and when
 /// its wall clock is set forward: that ends leases early (rule 4.1).
 struct Pauses {
-    seen: Arc<Mutex<Vec<(u64, u64)>>>,
+    seen: Arc<Guarded<Vec<(u64, u64)>>>,
     is_over: Arc<AtomicBool>,
 }
 

@@ -2,19 +2,14 @@
 
 use super::inspection::OURS;
 use super::*;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const FIRST: &str = "00112233445566aa";
 const SECOND: &str = "00112233445566bb";
 
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
-}
-
 /// Lets a call of a client wait on some nodes that began so many seconds ago.
 fn waits(deployment: &Deployment, nodes: &[usize], key: &str, member: &str, seconds: u64) {
-    let score = (now() - Duration::from_secs(seconds)).as_micros();
-    enters(deployment, nodes, key, member, &score.to_string());
+    let score = (micros() - seconds * 1_000_000).to_string();
+    enters(deployment, nodes, key, member, &score);
 }
 
 fn enters(deployment: &Deployment, nodes: &[usize], key: &str, member: &str, score: &str) {
@@ -33,7 +28,7 @@ fn set(deployment: &Deployment, key: &str, value: &str) {
 #[test]
 fn who_waits_is_shown_behind_the_holder_of_each_kind_of_lock() {
     let deployment = Deployment::of(3);
-    let end = (now() + Duration::from_secs(50)).as_millis();
+    let end = micros() / 1000 + 50_000;
     let fenced = format!("7 {end} {OURS}");
     let reader = format!("r {end}:{OURS}");
     let writer = format!("w {end} {OURS} +x");

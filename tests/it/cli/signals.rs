@@ -1,7 +1,6 @@
 //! Signals: they end a wait, start nothing, and go to the command.
 
 use super::*;
-use crate::support::preload;
 use std::os::unix::process::ExitStatusExt;
 
 /// Far longer than a process takes to do what it is asked for.

@@ -5,7 +5,6 @@ use super::loss::{STUBBORN, last_sign};
 use super::*;
 use nix::pty::openpty;
 use rustix::io::ioctl_fionbio;
-use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 
 const TTL: Duration = Duration::from_secs(3);

@@ -4,7 +4,6 @@
 use super::loss::{STUBBORN, last_sign};
 use super::*;
 use nix::pty::openpty;
-use std::fs::File;
 use std::os::unix::process::CommandExt;
 
 /// Far longer than a process takes to do what it is asked for.

@@ -3,7 +3,6 @@
 
 use super::*;
 use nix::pty::openpty;
-use std::fs::File;
 
 /// What wipes a line.
 const WIPE: &str = "\r\x1b[K";

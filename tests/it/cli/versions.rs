@@ -5,7 +5,6 @@
 
 use super::*;
 use crate::capi::library::{cargo, finishes, root};
-use std::sync::OnceLock;
 
 const OTHER_VARIABLE: &str = "QUORUMLOCK_OTHER_VERSION";
 /// For how long the programs run side by side.

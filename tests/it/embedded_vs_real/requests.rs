@@ -1,10 +1,10 @@
 //! The requests that both are asked: those of the library, and those of its tools.
 
+use crate::prelude::*;
 use quorumlock::protocol::kinds::plain::EXTEND;
 use quorumlock::protocol::kinds::{fenced, permit, plain};
 use quorumlock::protocol::node_note;
 use quorumlock::protocol::script::Script;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Longer than a test lasts, in milliseconds, as a word of a request.
 pub(super) const LONG: &str = "600000";
@@ -117,11 +117,7 @@ pub(super) fn requests_for_sets() -> Vec<Vec<String>> {
 /// the same moment.
 pub(super) fn notes() -> Vec<Vec<String>> {
     // The embedded node's clock has milliseconds.
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_micros() as u64
-        - 10_000;
+    let now = micros() - 10_000;
     let note = |key: &str, read: &str, looked: u64, time: &str| {
         [
             "EVAL",

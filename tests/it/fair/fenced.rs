@@ -4,7 +4,6 @@ use super::hand_offs::{TOKEN, time_to_notice};
 use super::{FENCED_KEY as KEY, no_entry_stays};
 use crate::prelude::*;
 use quorumlock::FencedMutex;
-use quorumlock::protocol::kinds;
 
 fn fair(client: &Redlock) -> FencedMutex {
     long_lock(client, "k").fenced().fair()

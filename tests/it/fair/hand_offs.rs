@@ -5,7 +5,6 @@
 
 use super::*;
 use crate::support::queues::channels;
-use std::sync::Mutex as Guarded;
 
 /// The owner token of what holds the lock.
 pub(super) const TOKEN: &str = "0123456789012345678901234567890123456789";

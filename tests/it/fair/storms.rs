@@ -10,7 +10,6 @@
 use super::game::{Game, Turn};
 use super::*;
 use crate::storm::now;
-use std::ops::Range;
 
 const PROGRAMS: usize = 8;
 const SERVERS: usize = 5;

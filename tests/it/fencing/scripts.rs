@@ -3,9 +3,6 @@
 
 use super::*;
 use crate::read_write::long;
-use crate::support::capable::with_users;
-use crate::support::versions::servers_with;
-use quorumlock::protocol::kinds;
 
 #[test]
 fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {

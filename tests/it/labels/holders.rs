@@ -1,7 +1,6 @@
 //! Which holder has a lock: what a quorum of real servers replies.
 
 use crate::prelude::*;
-use crate::support::versions::threes;
 use quorumlock::{Holder, host_label};
 
 fn labelled(servers: &[Server], label: &str) -> Redlock {

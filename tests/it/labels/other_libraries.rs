@@ -5,7 +5,6 @@
 //! scripts that compare the whole value, and then delete the key or set its expiry.
 
 use crate::prelude::*;
-use crate::support::versions::threes;
 
 const LABEL: &str = "billing@host7/4711";
 const SET_UNLESS_THERE: &str = "if redis.call('exists', KEYS[1]) == 1 then return 0 end \

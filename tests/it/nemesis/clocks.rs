@@ -6,8 +6,6 @@
 //! finds out.
 
 use crate::prelude::*;
-use crate::support::preload;
-use crate::support::server::Plan;
 
 /// In the server's directory, where it runs.
 const FILE: &str = "clock";

@@ -5,8 +5,7 @@
 //! is to end and does not run on from what has piled up.
 
 use crate::prelude::*;
-use std::io::{BufRead, BufReader, Write};
-use std::net::Ipv4Addr;
+use std::io::{BufRead, Write};
 
 const CLIENTS: usize = 4;
 /// Commands of a batch: scripts that only take time, and values that only take space, and that for

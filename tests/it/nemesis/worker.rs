@@ -13,7 +13,7 @@
 
 use crate::prelude::*;
 use crate::storm::{Counter, Log, Random, Stay, Worker, now};
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::raise;
 use quorumlock::event::LossReason;
 use std::sync::RwLock;
 

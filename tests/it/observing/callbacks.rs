@@ -1,8 +1,7 @@
 //! What callbacks may do: use the client, panic, drop its last handle.
 
 use super::*;
-use crate::support::process::threads_named;
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::{Mutex, Weak};
 
 /// A client without restart protection.
 fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {

@@ -1,7 +1,7 @@
 //! What the end of a call, and of a lock, is reported with.
 
 use super::*;
-use quorumlock::event::{GaveUpReason, Severity};
+use quorumlock::event::Severity;
 
 const PATIENCE: Duration = Duration::from_millis(100);
 

@@ -3,7 +3,6 @@
 
 use super::*;
 use quorumlock::Result;
-use std::sync::{Mutex, mpsc};
 
 /// A lease that a test waits for to end.
 const SHORT: Duration = Duration::from_millis(300);
@@ -14,13 +13,13 @@ struct Setting {
     client: Redlock,
     recorder: Arc<Recorder>,
     /// What ends the wait.
-    cancel: Arc<Mutex<CancelHandle>>,
+    cancel: Arc<Guarded<CancelHandle>>,
 }
 
 impl Setting {
     fn new() -> Setting {
         let servers = Server::several(3).unwrap();
-        let cancel = Arc::<Mutex<CancelHandle>>::default();
+        let cancel = Arc::<Guarded<CancelHandle>>::default();
         let (client, recorder) = observer(&servers, &cancel);
         Setting {
             servers,
@@ -45,7 +44,7 @@ impl Setting {
     }
 }
 
-fn observer(servers: &[Server], cancel: &Arc<Mutex<CancelHandle>>) -> (Redlock, Arc<Recorder>) {
+fn observer(servers: &[Server], cancel: &Arc<Guarded<CancelHandle>>) -> (Redlock, Arc<Recorder>) {
     let cancel = Arc::clone(cancel);
     let recorder = Recorder::acting(move |event| {
         if let Event::Waiting { .. } = event {

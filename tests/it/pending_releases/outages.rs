@@ -2,7 +2,6 @@
 //! That it finds out which were lost, though no call is under way, is a rule of the simulator.
 
 use crate::prelude::*;
-use crate::support::process::threads_named;
 
 const GUARDS: usize = 20;
 const OUTAGE: Duration = Duration::from_secs(2);

@@ -4,7 +4,6 @@
 use crate::incarnations::NO_LONGER_NEW;
 use crate::prelude::*;
 use crate::readme::blocks;
-use crate::support::program::{Running, program, without_variables};
 use crate::support::server::find_binary;
 use std::process::Child;
 

@@ -2,8 +2,7 @@
 
 use super::kinds::KINDS;
 use super::*;
-use crate::support::queues::{Stranger, forge, forge_member};
-use std::sync::atomic::AtomicU32;
+use crate::support::queues::forge_member;
 
 /// An entry of a client that is alive, for a call that it does not have: it is told, and removes
 /// it.

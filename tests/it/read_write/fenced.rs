@@ -8,7 +8,7 @@ mod scripts;
 use super::*;
 use crate::support::sides::FencedSides;
 use quorumlock::FencedRwWriteGuard;
-use quorumlock::kind::{Fenced, Read, Write};
+use quorumlock::kind::{Read, Write};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const HOUR: u64 = 3_600_000_000;

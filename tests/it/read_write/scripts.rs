@@ -2,10 +2,6 @@
 //! or refuses.
 
 use super::*;
-use crate::support::capable::with_users;
-use crate::support::queues;
-use crate::support::versions::servers_with;
-use quorumlock::protocol::kinds;
 
 #[test]
 fn the_65th_program_finds_the_lock_held() {

@@ -2,8 +2,6 @@
 
 use super::*;
 use crossbeam_channel::TryRecvError;
-use quorumlock::RwReadGuard;
-use std::sync::Barrier;
 
 /// Longer than a lease is shared without asking the nodes.
 const MOMENT: Duration = Duration::from_millis(30);

@@ -1,7 +1,6 @@
 //! A writer that waits keeps new readers out, and waits for those alone that were there.
 
 use super::*;
-use crate::support::queues;
 
 #[test]
 fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {

@@ -8,7 +8,6 @@
 
 use crate::prelude::*;
 use crate::storm::{Counter, Log, Random, Stay, Storm, Story, Worker, judge, now, number};
-use quorumlock::ReentrantMutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 

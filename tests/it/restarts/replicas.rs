@@ -3,8 +3,6 @@
 //! `QUORUMLOCK_SERVERS` names further ones.
 
 use super::*;
-use crate::support::server::binaries;
-use crate::support::versions::shown;
 use std::thread::sleep;
 
 /// Longer than a server takes to copy another one's data.

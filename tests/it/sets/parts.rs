@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::embedded_vs_real::say_once;
-use crate::support::versions::threes;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const THEIRS: &str = "theirs";

@@ -1,8 +1,6 @@
 //! Calls for locks after the shutdown has begun, and calls that are on their way then.
 
 use super::*;
-use quorumlock::ShutdownOutcome;
-use quorumlock::event::GaveUpReason;
 
 /// Each way to take a lock is refused.
 #[track_caller]

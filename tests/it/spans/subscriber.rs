@@ -1,10 +1,9 @@
 //! A subscriber that keeps all spans, and what happens to them.
 
-use std::collections::{BTreeMap, HashMap};
+use crate::prelude::*;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, ThreadId};
+use std::sync::{Mutex, MutexGuard};
+use std::thread::ThreadId;
 use tracing::dispatcher::DefaultGuard;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

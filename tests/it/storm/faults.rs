@@ -3,7 +3,6 @@
 use super::random::Random;
 use super::workers::Workers;
 use crate::prelude::*;
-use crate::support::server::Plan;
 
 /// Servers that keep what they have granted, and read little when they restart.
 pub(crate) fn durable_and_short() -> Plan {

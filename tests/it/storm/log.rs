@@ -5,8 +5,7 @@
 
 use crate::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 
 /// The file of one thread.
 pub(crate) struct Log(File);

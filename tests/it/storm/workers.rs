@@ -4,9 +4,8 @@
 use super::random::Random;
 use super::worker::{STOP, VARIABLE};
 use crate::prelude::*;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use std::fs::File;
 use std::process::Child;
 
 /// The longest time that a worker may take to end, or to stop itself.

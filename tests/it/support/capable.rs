@@ -1,9 +1,8 @@
 //! What the server under test can do. A test that needs more does nothing, and reports that in the
 //! output of the run.
 
-use super::server::{Answer, Server};
+use crate::prelude::*;
 use std::io::Write;
-use std::sync::OnceLock;
 
 /// Ends a test of what the server cannot do.
 macro_rules! skip_unless {

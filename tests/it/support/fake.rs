@@ -10,11 +10,9 @@
 //! Every command is recorded with the connection that it came on. Dropping the fake closes its
 //! connections and joins its threads, whatever they are doing.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use crate::prelude::*;
+use std::io::{BufRead, Read, Write};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The words of one command, as text.
 pub(crate) type Command = Vec<String>;

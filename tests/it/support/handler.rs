@@ -1,11 +1,9 @@
 //! A signal handler that takes its time: a thread of this process that is in a system call does not
 //! come back from it.
 
+use crate::prelude::*;
 use nix::sys::pthread::{Pthread, pthread_kill};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
 
 /// For how long the handler runs.
 static MILLIS: AtomicU64 = AtomicU64::new(0);

@@ -1,9 +1,7 @@
 //! Small libraries in C that are loaded before the C library of a process, and change what a call
 //! to it returns.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::prelude::*;
 
 /// The variable of the environment that names such a library.
 pub(crate) const VARIABLE: &str = "LD_PRELOAD";

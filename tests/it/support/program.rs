@@ -1,15 +1,11 @@
 //! Programs that tests start: what they write, and how they end.
 
-use super::process::eventually;
-use nix::sys::signal::{Signal, kill};
+use crate::prelude::*;
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use std::borrow::BorrowMut;
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::process::Child;
 
 /// How long a program may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(100);
@@ -47,7 +43,7 @@ pub(crate) struct Running {
 
 /// What a program has written so far.
 struct Pipe {
-    bytes: Arc<Mutex<Vec<u8>>>,
+    bytes: Arc<Guarded<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -152,7 +148,7 @@ impl Drop for Running {
 impl Pipe {
     /// Reads what is written to a pipe, if it is one.
     fn read(pipe: Option<impl Read + Send + 'static>) -> Pipe {
-        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let bytes = Arc::<Guarded<Vec<u8>>>::default();
         let read = Arc::clone(&bytes);
         let reader = pipe.map(|mut pipe| {
             thread::spawn(move || {

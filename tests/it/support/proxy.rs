@@ -11,14 +11,10 @@
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use crate::prelude::*;
+use std::io::{Read, Write};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::support::server::{Server, TLS_VARIABLE};
 use socket2::SockRef;
 
 /// How often a pump that is stuck in a write looks whether its connection is to end.

@@ -1,11 +1,8 @@
 //! The queues of locks on a server, and the channels of those that wait.
 
-use super::process::eventually;
-use super::server::{Answer, Server};
+use crate::prelude::*;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 /// What is in front of the key of a lock, in the key of its queue.
 const QUEUE: &str = "quorumlock-queue:";

@@ -1,8 +1,6 @@
 //! A cluster of one shard: a master that owns all slots, and its replicas.
 
-use super::process::eventually;
-use super::server::{Answer, Plan, Server, TLS_VARIABLE};
-use std::time::Duration;
+use crate::prelude::*;
 
 /// Far more than a cluster needs to agree, for machines that are busy.
 const SOON: Duration = Duration::from_secs(60);

@@ -4,8 +4,7 @@
 //! rustdoc checks the links to items of the crate.
 
 use super::{files, from_top, none, read, root};
-use std::fs;
-use std::path::PathBuf;
+use crate::prelude::*;
 
 /// Folders whose paths a page may name in backticks.
 const TOP: [&str; 7] = [

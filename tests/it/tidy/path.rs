@@ -1,10 +1,8 @@
 //! The paths of an attempt, of a wait and of a release, as the tables in `src/engine/mod.rs` list
 //! them: each function is in its file.
 
-use std::collections::BTreeSet;
-use std::fs;
-
 use super::{none, read, root};
+use crate::prelude::*;
 
 /// A reader of the path opens fewer files than this.
 const MOST_FILES: usize = 20;

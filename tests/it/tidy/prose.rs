@@ -8,8 +8,7 @@
 
 use super::source::code;
 use super::{name_below, none, root, walk};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 
 /// Files and folders of the tree that hold no text of the repository: what tools write, and inputs
 /// of the fuzzer.

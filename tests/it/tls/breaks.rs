@@ -2,7 +2,7 @@
 
 use super::peer::{Cut, Peer};
 use super::*;
-use quorumlock::{Error, TlsError};
+use quorumlock::TlsError;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 /// A machine may stop for a second.

@@ -1,7 +1,6 @@
 //! Certificates for tests, by openssl: a CA in a directory of its own, and what it issues.
 
 use crate::prelude::*;
-use crate::support::server::Plan;
 use quorumlock::Tls;
 
 /// A CA, and the directory of all it issues, which goes with it.

@@ -1,7 +1,7 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::*;
-use quorumlock::{Error, Tls, TlsError};
+use quorumlock::{Tls, TlsError};
 
 const SECOND: Duration = Duration::from_secs(1);
 

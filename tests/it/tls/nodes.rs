@@ -7,7 +7,6 @@
 //! reset records.
 
 use super::*;
-use crate::support::server::TLS_VARIABLE;
 
 /// Which further tests run, by the beginnings of their names; all if it is empty.
 const TESTS_VARIABLE: &str = "QUORUMLOCK_TLS_TESTS";

@@ -6,8 +6,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener};
-use std::sync::Mutex;
 
 /// How long a second reply is waited for that goes with the first.
 const TOGETHER: Duration = Duration::from_millis(1);
@@ -39,7 +37,7 @@ const FORGED: [u8; 29] = [
 #[derive(Default)]
 pub(super) struct Seen {
     /// What ended a connection, as rustls reports it.
-    pub(super) errors: Mutex<Vec<String>>,
+    pub(super) errors: Guarded<Vec<String>>,
     is_once: AtomicBool,
     /// Records with more than one reply.
     pub(super) shared: AtomicUsize,
@@ -61,7 +59,7 @@ pub(super) struct Peer {
 /// One connection.
 struct Wire {
     cut: Cut,
-    tls: Mutex<ServerConnection>,
+    tls: Guarded<ServerConnection>,
     client: TcpStream,
     server: TcpStream,
     seen: Arc<Seen>,
@@ -84,7 +82,7 @@ impl Peer {
                     .into_iter()
                     .for_each(|stream| stream.set_nodelay(true).unwrap());
                 let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let tls = Mutex::new(tls);
+                let tls = Guarded::new(tls);
                 let seen = Arc::clone(&shared);
                 let wire = Arc::new(Wire {
                     cut,

@@ -2,8 +2,6 @@
 
 use super::*;
 use crate::credentials::{for_load, rotation, under_load};
-use std::sync::Mutex;
-use std::time::SystemTime;
 
 const LONG: Duration = Duration::from_secs(20);
 /// Files are looked at once a second. On a busy machine a look may be late.
@@ -27,7 +25,7 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
         fs::write(&key, authority.read("client.key")).unwrap();
     };
     present(&ours);
-    let events = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::new(Guarded::new(Vec::new()));
     let seen = Arc::clone(&events);
     let redlock = Redlock::builder()
         .nodes(servers.iter().map(Server::url))

@@ -1,7 +1,6 @@
 //! What waiting costs the servers: how often a waiter asks, connects and subscribes.
 
 use super::*;
-use std::sync::atomic::AtomicU32;
 
 /// A delay between attempts that makes many of them.
 const SHORT: Duration = Duration::from_millis(10);
