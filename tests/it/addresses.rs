@@ -47,7 +47,7 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
     for stalled in [0, 1] {
         let proxies = [0, 1].map(|_| Proxy::before(server.port()));
         let urls = [proxies[0].url(), format!("{}/1", proxies[1].url()), dead()];
-        let client = client_at(urls, |builder| builder.node_timeout(NODE_TIMEOUT * 10));
+        let client = client_within(urls, NODE_TIMEOUT * 10);
         proxies[stalled].stall(Direction::ToClient);
         std::thread::scope(|scope| {
             let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
@@ -138,7 +138,7 @@ fn pass_on(stream: io::Result<TcpStream>, target: &str) {
 fn a_name_that_leads_nowhere_delays_no_call() {
     let server = Server::start().unwrap();
     let unknown = || "redis://no-such-host.invalid:6379".to_owned();
-    let client = short_timeout_client_of([unknown()]);
+    let client = client_within([unknown()], NODE_TIMEOUT);
     let mut last = None;
     let told = || {
         // The look-up is a part of connecting.
@@ -203,7 +203,10 @@ fn all_addresses_of_a_name_are_tried_in_one_attempt() {
         }
         // All of them refuse.
         drop(servers);
-        let client = short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
+        let client = client_within(
+            [format!("redis://{NAME}:{}", free_port().unwrap())],
+            NODE_TIMEOUT,
+        );
         for _ in 0..3 {
             assert_eq!(cause(&long_lock(&client, "k")), Cause::Refused);
         }

@@ -11,7 +11,7 @@ const REQUEST: usize = 90;
 #[test]
 fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
     let (_server, proxy) = Proxy::and_server();
-    let client = client_at([proxy.url()], |builder| builder.node_timeout(SOON * 3));
+    let client = client_within([proxy.url()], SOON * 3);
     drop(take(&long_lock(&client, "first")));
     proxy.stall(Direction::ToClient);
     let before = proxy.bytes(Direction::ToServer);
@@ -59,7 +59,7 @@ fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
     let hung = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = urls.chain([format!("redis://{}", hung.local_addr().unwrap())]);
     // As long as the node is not late, it is asked.
-    let client = client_at(urls, |builder| builder.node_timeout(SOON * 6));
+    let client = client_within(urls, SOON * 6);
     let mutex = long_lock(&client, &"k".repeat(4096));
     drop(take(&mutex));
     let (mut first, _) = hung.accept().unwrap();

@@ -159,7 +159,7 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
 #[test]
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
-    let client = short_timeout_client_of(servers.iter().map(Server::url));
+    let client = client_within(servers.iter().map(Server::url), NODE_TIMEOUT);
     let mutex = long_lock(&client, "k");
     assert_soon!(can_take(&mutex));
     pause(&servers);

@@ -116,7 +116,7 @@ fn the_drop_of_the_last_handle_has_limits() {
     let (server, proxy) = Proxy::and_server();
     let dropped = |direction: Option<Direction>| {
         let timeout = Duration::from_millis(500);
-        let client = client_at([proxy.url()], |builder| builder.node_timeout(timeout));
+        let client = client_within([proxy.url()], timeout);
         // Releases go by the hash of their script from now on.
         assert!(take(&long_lock(&client, "first")).unlock().is_ok());
         let guards: Vec<_> = (0..100)
@@ -201,9 +201,7 @@ fn far(servers: &[Server]) -> Vec<Proxy> {
 }
 
 fn far_client(proxies: &[Proxy]) -> Redlock {
-    client_at(proxies.iter().map(Proxy::url), |builder| {
-        builder.node_timeout(Duration::from_secs(2))
-    })
+    client_within(proxies.iter().map(Proxy::url), Duration::from_secs(2))
 }
 
 /// So many locks, on all nodes.

@@ -94,15 +94,12 @@ pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> R
         .unwrap()
 }
 
-/// A client of these URLs for tests about time.
-pub(crate) fn short_timeout_client_of<U: Into<String>>(
+/// A client of these URLs that gives nodes so long to answer.
+pub(crate) fn client_within<U: Into<String>>(
     urls: impl IntoIterator<Item = U>,
+    node_timeout: Duration,
 ) -> Redlock {
-    Redlock::builder()
-        .nodes(urls)
-        .node_timeout(NODE_TIMEOUT)
-        .build()
-        .unwrap()
+    client_at(urls, |builder| builder.node_timeout(node_timeout))
 }
 
 /// A client of these servers with a long node timeout and further settings.

@@ -26,7 +26,7 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     // machine.
     let client = || {
         if cause == Cause::TimedOut {
-            short_timeout_client_of([url])
+            client_within([url], NODE_TIMEOUT)
         } else {
             client_of([url])
         }

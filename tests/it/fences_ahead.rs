@@ -83,9 +83,7 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
         assert!(guard.fence().get() < micros() + HOUR);
         unlock(guard);
     }
-    let alone = client_at([liar.url()], |builder| {
-        builder.node_timeout(Duration::from_secs(1))
-    });
+    let alone = client_within([liar.url()], Duration::from_secs(1));
     assert_eq!(cause(&long_lock(&alone, "k").fenced()), Cause::FenceAhead);
 }
 

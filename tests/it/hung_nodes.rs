@@ -150,5 +150,5 @@ fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> M
 }
 
 fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
-    short_timeout_client_of(servers.into_iter().map(Server::url))
+    client_within(servers.into_iter().map(Server::url), NODE_TIMEOUT)
 }

@@ -42,7 +42,7 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
     for late in [5, 20, 45, 80] {
         for pause in [0, 1, 12, 15, 30, 60, 90] {
             let fake = late_once(NODE_TIMEOUT + Duration::from_millis(late));
-            let client = short_timeout_client_of([fake.url()]);
+            let client = client_within([fake.url()], NODE_TIMEOUT);
             if long_lock(&client, "a").try_lock().is_ok() {
                 // The machine held the attempt up until the late answer was there.
                 continue;
@@ -76,7 +76,7 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
 fn a_grant_that_comes_with_the_next_reply_is_kept_apart_from_it() {
     // This one answers a SET when the next command has arrived, right before that one's answer.
     let fake = Fake::late();
-    let client = short_timeout_client_of([fake.url()]);
+    let client = client_within([fake.url()], NODE_TIMEOUT);
     fails(long_lock(&client, "a").try_lock(), ErrorKind::Unavailable);
     assert!(fake.wait_for("EVAL", 1, SOON));
     for _ in 0..10 {
@@ -95,7 +95,7 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let server = Server::start().unwrap();
     // Counts the connections.
     let proxy = Proxy::before(server.port());
-    let late = short_timeout_client_of([proxy.url()]);
+    let late = client_within([proxy.url()], NODE_TIMEOUT);
     let other = client([&server]);
     let warm = long_lock(&late, "warm");
     // A handshake by TLS may take longer than the node timeout.

@@ -19,7 +19,7 @@ fn sets_that_run_late_are_undone() {
         at_row(format_args!("{hung} of {nodes} hang, are_open: {are_open}"));
         let servers = Server::several(nodes).unwrap();
         let hung = &servers[..hung];
-        let client = client_with(&servers, |builder| builder.node_timeout(NODE_TIMEOUT * 4));
+        let client = client_within(servers.each(Server::url), NODE_TIMEOUT * 4);
         if are_open {
             open_all(&client, &servers);
         }
@@ -48,9 +48,7 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     let servers = Server::several(nodes).unwrap();
     let proxies = Proxy::before_each(&servers);
     let node_timeout = NODE_TIMEOUT * 6;
-    let client = client_at(proxies.iter().map(Proxy::url), |builder| {
-        builder.node_timeout(node_timeout)
-    });
+    let client = client_within(proxies.iter().map(Proxy::url), node_timeout);
     open_all(&client, &servers);
     let (hung, cut) = (&servers[..hung], &proxies[..hung]);
     let before = sets(hung);

@@ -48,7 +48,7 @@ fn reported_in_time(servers: &mut [Server], round: u64, tries: &mut u32) -> Vec<
         for server in &mut *servers {
             server.restart().unwrap();
         }
-        let client = short_timeout_client_of(servers.iter().map(Server::url));
+        let client = client_within(servers.iter().map(Server::url), NODE_TIMEOUT);
         let mutex = |number: usize| {
             let resource = format!("{KEY}/{number}");
             let watchdog = Watchdog::new().notify_before(MARGIN);

@@ -167,9 +167,7 @@ fn silence_does_not_hide_that_it_is_no_redis_server() {
         }
         Event::Received(_) | Event::Connected => Vec::new(),
     });
-    let client = client_at([fake.url()], |builder| {
-        builder.node_timeout(Duration::from_millis(100))
-    });
+    let client = client_within([fake.url()], Duration::from_millis(100));
     let words = "not a RESP2 reply in the handshake; perhaps no Redis server, or a TLS port";
     let message = || failure(&client.mutex("k")).to_string();
     assert_soon!(message().contains(words), "{}", message());

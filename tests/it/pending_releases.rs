@@ -29,9 +29,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
 #[test]
 fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
     let fake = Fake::healthy_but("EVAL", vec![Act::Close]);
-    let client = client_at([fake.url()], |builder| {
-        builder.node_timeout(Duration::from_secs(60))
-    });
+    let client = client_within([fake.url()], Duration::from_secs(60));
     let guard = take(&long_lock(&client, "k"));
     let begun = Instant::now();
     assert_eq!(causes(&guard.unlock().unwrap_err())[0].2, Cause::Closed);
@@ -50,9 +48,7 @@ fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     let queued = hang_and_fill(&servers[2]);
     // The connection to the third is neither made nor refused. As long as it is not late, it is
     // asked.
-    let client = client_with(&servers, |builder| {
-        builder.node_timeout(Duration::from_secs(60))
-    });
+    let client = client_within(servers.each(Server::url), Duration::from_secs(60));
     for number in 0..PAIRS {
         unlock(take(&long_lock(&client, &format!("k{number}"))));
     }

@@ -67,9 +67,7 @@ fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
 fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
     let plan = durable().arguments(&["--tcp-backlog", "1"]);
     let mut server = plan.start().unwrap();
-    let client = client_at([server.url()], |builder| {
-        builder.node_timeout(Duration::from_secs(3))
-    });
+    let client = client_within([server.url()], Duration::from_secs(3));
     let guard = take(&long_lock(&client, "k"));
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());

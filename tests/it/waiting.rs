@@ -65,7 +65,7 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
 #[test]
 fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answered() {
     let fake = Fake::silent();
-    let client = client_at([fake.url()], |builder| builder.node_timeout(SOON));
+    let client = client_within([fake.url()], SOON);
     thread::scope(|scope| {
         let head = scope.spawn(|| long_lock(&client, "k").lock_timeout(4 * LATE).is_err());
         thread::sleep(LATE);
@@ -119,7 +119,7 @@ fn spinning_ends_at_the_deadline() {
 #[test]
 fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
     let node = EmbeddedNode::start().unwrap();
-    let client = client_at([node.url()], |builder| builder.node_timeout(SOON));
+    let client = client_within([node.url()], SOON);
     let stale = take(&client.mutex("k").ttl(Duration::from_millis(500)));
     thread::sleep(Duration::from_millis(550));
     assert!(stale.remaining().is_zero());

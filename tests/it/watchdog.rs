@@ -30,7 +30,7 @@ fn setting(variable: &str, default: usize) -> usize {
 }
 
 fn short_timeout_client(servers: &[Server]) -> Redlock {
-    short_timeout_client_of(servers.iter().map(Server::url))
+    client_within(servers.iter().map(Server::url), NODE_TIMEOUT)
 }
 
 fn watched(client: &Redlock, ttl: Duration) -> Mutex {

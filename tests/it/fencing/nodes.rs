@@ -139,9 +139,7 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
         let nodes = servers
             .iter()
             .map(|server| format!("{}?durable=true", server.url()));
-        let client = client_at(nodes, |builder| {
-            builder.node_timeout(Duration::from_secs(1))
-        });
+        let client = client_within(nodes, Duration::from_secs(1));
         let mutex = (kind.mutex)(&client);
         let mut last = fence(&take(&mutex));
         let next = || {

@@ -155,9 +155,7 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
         }
         _ => vec![Act::Say(healthy(command))],
     });
-    let client = client_at([node.url()], |builder| {
-        builder.node_timeout(Duration::from_millis(100))
-    });
+    let client = client_within([node.url()], Duration::from_millis(100));
     unlock(take(&long_lock(&client, "first").fenced()));
     assert_eq!(
         cause(&long_lock(&client, "second").fenced()),

@@ -61,9 +61,7 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
     let holder = labelled(&servers, "host7");
     let guard = take(&long_lock(&holder, "k"));
     everywhere(&servers, "k");
-    let reader = client_with(&servers, |builder| {
-        builder.node_timeout(Duration::from_millis(200))
-    });
+    let reader = client_within(servers.each(Server::url), Duration::from_millis(200));
     let mutex = reader.mutex("k");
     // What one node has, or what one lacks, changes nothing.
     ask(&servers[0], &["SET", "k", "orphan", "PX", "60000"]);

@@ -26,11 +26,8 @@ fn a_writer_becomes_a_reader_without_another_writer_in_between() {
 #[test]
 fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension() {
     let servers = Server::several(3).unwrap();
-    let [one, other] = [(); 2].map(|()| {
-        long(&client_with(&servers, |builder| {
-            builder.node_timeout(NODE_TIMEOUT * 6)
-        }))
-    });
+    let [one, other] =
+        [(); 2].map(|()| long(&client_within(servers.each(Server::url), NODE_TIMEOUT * 6)));
     let guard = wait_for(&one.write);
     assert_soon!(servers.all(|server| entries(server) == ('w', 1)));
     servers[0].pause().unwrap();

@@ -62,7 +62,7 @@ fn an_attempt_finds_a_slot_of_far_nodes_and_lasts_three_node_timeouts_at_most() 
                 _ => vec![Act::Wait(late), say(":1\r\n")],
             }
         });
-        let client = client_at([node.url()], |builder| builder.node_timeout(NODE_TIMEOUT));
+        let client = client_within([node.url()], NODE_TIMEOUT);
         client.connect(NODE_TIMEOUT * 4).unwrap();
         let begun = Instant::now();
         let ended = semaphore(&client, 2).try_lock();

@@ -119,7 +119,7 @@ fn for_a_lease_to_read_that_another_thread_extends() {
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
     let timeout = Duration::from_millis(500);
-    let client = client_with(&servers, |builder| builder.node_timeout(timeout));
+    let client = client_within(servers.each(Server::url), timeout);
     assert_soon!(client.connect(SOON).is_ok());
     pause(&servers);
     thread::scope(|scope| {

@@ -106,7 +106,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     let authority = Authority::with(&["node"]);
     let server = authority.server("node");
     let proxy = Proxy::before(server.port());
-    let redlock = client_at([proxy.url()], |builder| builder.node_timeout(SECOND));
+    let redlock = client_within([proxy.url()], SECOND);
     let mutex = redlock.mutex("a");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
     assert_eq!(cause(), Cause::Tls(TlsError::Required));
