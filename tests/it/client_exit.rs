@@ -206,23 +206,12 @@ fn far_client(proxies: &[Proxy]) -> Redlock {
 
 /// So many locks, on all nodes.
 fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
-    thread::scope(|scope| {
-        let take_some = |thread: usize| {
-            let numbers = (0..count).filter(move |number| number % 20 == thread);
-            numbers
-                .map(|number| {
-                    long_lock(client, &format!("m{number:0500}"))
-                        .lock()
-                        .unwrap()
-                })
-                .collect::<Vec<_>>()
-        };
-        let threads: Vec<_> = (0..20)
-            .map(|thread| scope.spawn(move || take_some(thread)))
-            .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
+    let take_some = |thread: usize| -> Vec<_> {
+        let numbers = (0..count).filter(|number| number % 20 == thread);
+        let names = numbers.map(|number| format!("m{number:0500}"));
+        names
+            .map(|name| long_lock(client, &name).lock().unwrap())
             .collect()
-    })
+    };
+    at_once(20, take_some).into_iter().flatten().collect()
 }

@@ -58,16 +58,7 @@ fn reported_in_time(servers: &mut [Server], round: u64, tries: &mut u32) -> Vec<
         let guards: Vec<MutexGuard> = (0..LOCKS).map(free).collect();
         thread::sleep(Duration::from_millis(round * 31 % 300));
         pause(&*servers);
-        let remaining: Vec<Duration> = thread::scope(|scope| {
-            let waiting: Vec<_> = guards
-                .iter()
-                .map(|guard| scope.spawn(|| remaining_when_reported(guard)))
-                .collect();
-            waiting
-                .into_iter()
-                .map(|waiting| waiting.join().unwrap())
-                .collect()
-        });
+        let remaining = at_once(LOCKS, |number| remaining_when_reported(&guards[number]));
         // It came once. What follows is not another message, but the end of the channel, with the
         // guard's.
         let receivers: Vec<_> = guards.iter().map(|guard| guard.lost().unwrap()).collect();

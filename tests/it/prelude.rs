@@ -13,6 +13,7 @@ pub(crate) use crate::support::queues::{
 };
 pub(crate) use crate::support::server::{Answer, Plan, Server, TLS_VARIABLE, binaries, free_port};
 pub(crate) use crate::support::sides::Sides;
+pub(crate) use crate::support::threads::*;
 pub(crate) use crate::support::versions::{servers, servers_with, shown, threes};
 pub(crate) use nix::sys::signal::Signal;
 pub(crate) use quorumlock::embedded::EmbeddedNode;

@@ -46,25 +46,20 @@ fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
     assert!(is_held(&self::client(&servers).mutex("k")));
     // The system reuses the identity of a thread that has ended for the next.
     for _ in 0..20 {
-        let mutex = mutex.clone();
-        assert!(thread::spawn(move || is_held(&mutex)).join().unwrap());
+        assert!(elsewhere(|| is_held(&mutex)));
     }
     assert_eq!(mine.unlock().unwrap(), RELEASED);
 
     let unlimited = Wait::unlimited();
     let first = mutex.lock_as(&request, &unlimited).unwrap().unwrap();
     assert!(is_held(&mutex) && mutex.lock_as(&other, &now).unwrap().is_none());
-    let (request, second) = thread::scope(|threads| {
-        let taken = threads.spawn(|| {
-            let request = request;
-            let second = mutex.lock_as(&request, &now).unwrap().unwrap();
-            (request, second)
-        });
-        taken.join().unwrap()
+    let (request, second) = elsewhere(|| {
+        let request = request;
+        let second = mutex.lock_as(&request, &now).unwrap().unwrap();
+        (request, second)
     });
     drop(first);
-    let release = thread::spawn(move || second.unlock().unwrap());
-    assert_eq!(release.join().unwrap(), RELEASED);
+    assert_eq!(elsewhere(|| second.unlock().unwrap()), RELEASED);
     assert!(mutex.lock_as(&request, &now).unwrap().is_some());
 }
 

@@ -213,20 +213,18 @@ fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
     let (servers, mine) = deployment(3);
     let here = semaphore(&mine, 3);
     let mut held: Vec<Permit> = (0..3).map(|_| take(&here)).collect();
-    thread::scope(|threads| {
-        for round in 0..6 {
-            let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
+    for round in 0..6 {
+        let freed = held.remove(round % 3);
+        let slot = freed.slot();
+        let release = || {
             thread::sleep(Duration::from_millis(20));
-            let freed = held.remove(round % 3);
-            let slot = freed.slot();
-            let at = Instant::now();
-            drop(freed);
-            let (permit, had_at) = waiting.join().unwrap();
-            assert_eq!(permit.slot(), slot);
-            assert!(had_at - at < Duration::from_secs(2));
-            held.push(permit);
-        }
-    });
+            let_go(freed)
+        };
+        let (permit, late) = lag(|| here.lock().unwrap(), release);
+        assert_eq!(permit.slot(), slot);
+        assert!(late < Duration::from_secs(2));
+        held.push(permit);
+    }
     // Nothing but the attempts went over the wire, and the note that each node of a new deployment
     // gets.
     assert_eq!(
@@ -245,24 +243,19 @@ fn a_release_of_any_slot_by_another_program_ends_the_wait() {
     for slot in [2, 0, 1, 0, 2] {
         // On a busy machine one of three.
         let is_quick = (0..3).any(|_| {
-            thread::scope(|threads| {
-                let waiting = threads.spawn(|| (here.lock().unwrap(), Instant::now()));
+            let mut slots = held.iter().map(Permit::slot);
+            let freed = held.remove(slots.position(|held| held == slot).unwrap());
+            let release = || {
                 // It has asked again after it had subscribed, and asks in a second unless it is
                 // told.
                 thread::sleep(Duration::from_millis(300));
-                let index = held
-                    .iter()
-                    .position(|permit| permit.slot() == slot)
-                    .unwrap();
-                let freed = held.remove(index);
-                let at = Instant::now();
-                drop(freed);
-                let (permit, had_at) = waiting.join().unwrap();
-                assert_eq!(permit.slot(), slot);
-                drop(permit);
-                held.push(there.lock().unwrap());
-                had_at - at < Duration::from_millis(60)
-            })
+                let_go(freed)
+            };
+            let (permit, late) = lag(|| here.lock().unwrap(), release);
+            assert_eq!(permit.slot(), slot);
+            drop(permit);
+            held.push(there.lock().unwrap());
+            late < Duration::from_millis(60)
         });
         assert!(is_quick, "slot {slot}");
     }
@@ -282,25 +275,22 @@ fn the_release_of_a_lease_of_a_permit_ends_the_wait() {
         } else {
             lease
         };
-        thread::scope(|threads| {
-            let waiting = threads.spawn(|| {
-                (
-                    semaphore(&mine, 2).lock_timeout(SOON * 2).unwrap(),
-                    Instant::now(),
-                )
-            });
+        let release = || {
             queues::has_entries(&servers, &format!("quorumlock-permits:{NAME}"), 1);
             queues::has_channels(&servers, 1);
             thread::sleep(Duration::from_millis(100));
             let at = Instant::now();
             unlock(other.attach(lease).unwrap());
-            let (permit, had_at) = waiting.join().unwrap();
-            assert!(
-                permit.is_some() && had_at - at < Duration::from_secs(2),
-                "after {:?}",
-                had_at - at
-            );
-        });
+            at
+        };
+        let is_had = || {
+            semaphore(&mine, 2)
+                .lock_timeout(SOON * 2)
+                .unwrap()
+                .is_some()
+        };
+        let (is_had, late) = lag(is_had, release);
+        assert!(is_had && late < Duration::from_secs(2), "after {late:?}");
         drop(held);
         queues::no_entry_stays(&servers);
     }

@@ -375,7 +375,7 @@ fn a_guard_on_another_thread_or_in_a_panic_ends_its_span() {
     let (_servers, client) = deployment(3);
     let (spans, _subscribed) = Spans::subscribed();
     let guard = take(&long_lock(&client, "k"));
-    thread::spawn(move || drop(guard)).join().unwrap();
+    elsewhere(|| drop(guard));
     assert_eq!(ended(&spans), "dropped");
     client.flush_releases(SOON).unwrap();
     panic_with_guard(&client);

@@ -83,20 +83,11 @@ fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
         deployment_with(3, |builder| builder.unavailable_after(Duration::ZERO));
     drop(take(&long_lock(&client, "before")));
     let barrier = Barrier::new(8);
-    let errors: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
-            .map(|_| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    long_lock(&client, "k").lock().map(drop)
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .filter_map(|thread| thread.join().unwrap().err())
-            .collect()
+    let results = at_once(8, |_| {
+        barrier.wait();
+        long_lock(&client, "k").lock().map(drop)
     });
+    let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     assert!(errors.is_empty(), "{} of 8: {}", errors.len(), errors[0]);
 }
 

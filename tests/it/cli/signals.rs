@@ -72,17 +72,9 @@ fn no_command_starts_after_a_signal_and_no_key_is_left() {
             .map(|index| (number + index, times.next().unwrap()))
             .collect();
         number += AT_ONCE;
-        let results = thread::scope(|scope| {
-            let deployment = &deployment;
-            let folder = &folder;
-            let run = |(number, after)| {
-                scope.spawn(move || terminated(deployment, folder, number, after))
-            };
-            let threads: Vec<_> = batch.into_iter().map(run).collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect::<Vec<_>>()
+        let results = at_once(AT_ONCE, |index| {
+            let (number, after) = batch[index];
+            terminated(&deployment, &folder, number, after)
         });
         for (has_started, fault) in results {
             assert_eq!(fault, None);

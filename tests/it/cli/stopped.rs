@@ -146,16 +146,7 @@ fn a_stop_at_any_time_ends_with_the_signal_to_continue() {
             running.send(Signal::SIGCONT);
             running.code()
         };
-        let codes: Vec<Option<i32>> = thread::scope(|scope| {
-            let job = &job;
-            let threads: Vec<_> = (0..AT_ONCE)
-                .map(|index| scope.spawn(move || job(index)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect()
-        });
+        let codes = at_once(AT_ONCE, job);
         assert_eq!(codes, [Some(0); AT_ONCE]);
     }
 }

@@ -28,20 +28,17 @@ fn time_to_pass(
     held: MutexGuard,
     fault: impl FnOnce(),
 ) -> Duration {
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let guard = fair(waiter).lock().unwrap();
-            let at = Instant::now();
-            drop(guard.unlock());
-            at
-        });
+    let release = || {
         has_places(servers, before + 1);
         thread::sleep(Duration::from_millis(50));
         fault();
         let released = Instant::now();
         drop(held.unlock());
-        waiting.join().unwrap().saturating_duration_since(released)
-    })
+        released
+    };
+    let (guard, late) = lag(|| fair(waiter).lock().unwrap(), release);
+    drop(guard.unlock());
+    late
 }
 
 /// Programs that wait until they are killed, by clients of this builder. Each has its entry on all

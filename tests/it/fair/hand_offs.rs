@@ -20,32 +20,23 @@ fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
 
 /// Lets a program wait until it is subscribed, and has its entry on each server, and then frees the
 /// lock. Returns how long the program waits from then on.
-pub(super) fn time_to_notice<K: Kind>(
+pub(super) fn time_to_notice<K: Kind + Send>(
     lock: fn(&Redlock) -> Mutex<K>,
     servers: &[Server],
     free: impl FnOnce() -> Instant,
 ) -> Duration {
     let waiter = patient(servers.iter().map(Server::url));
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            lock(&waiter)
-                .lock_timeout(SOON * 6)
-                .unwrap()
-                .is_some()
-                .then(Instant::now)
-        });
+    let free = || {
         let is_settled =
             || servers.all(|server| channels(server).len() == 1 && places(server) == 1);
         assert_soon!(is_settled(), "it does not wait");
         // It asks when its subscription is confirmed.
         thread::sleep(Duration::from_millis(100));
-        let free_since = free();
-        waiting
-            .join()
-            .unwrap()
-            .expect("it has the lock")
-            .saturating_duration_since(free_since)
-    })
+        free()
+    };
+    let (guard, late) = lag(|| lock(&waiter).lock_timeout(SOON * 6).unwrap(), free);
+    assert!(guard.is_some(), "it has the lock");
+    late
 }
 
 /// The next call of a program asks in its turn, although the lock is free for a moment.

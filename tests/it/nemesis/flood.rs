@@ -16,15 +16,8 @@ const VALUES: usize = 100;
 /// Floods the server at this port, and returns how many commands it answered.
 pub(crate) fn flood(port: u16, time: Duration) -> usize {
     let until = Instant::now() + time;
-    thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|_| scope.spawn(move || send(port, until).unwrap_or(0)))
-            .collect();
-        clients
-            .into_iter()
-            .map(|client| client.join().unwrap())
-            .sum()
-    })
+    let answered = at_once(CLIENTS, |_| send(port, until).unwrap_or(0));
+    answered.into_iter().sum()
 }
 
 fn send(port: u16, until: Instant) -> std::io::Result<usize> {

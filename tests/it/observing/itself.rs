@@ -134,12 +134,7 @@ fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
     );
 
     let attached = long_lock(client, "attached");
-    let lease = thread::scope(|threads| {
-        threads
-            .spawn(|| take(&attached).detach().unwrap())
-            .join()
-            .unwrap()
-    });
+    let lease = elsewhere(|| take(&attached).detach().unwrap());
     let _attached = attached.attach(lease).unwrap();
     assert_eq!(setting.own(|wait| attached.lock_with(wait)), ["attached"]);
 }
@@ -161,21 +156,14 @@ fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one
     );
     drop(guard);
     // Another thread has the one that is waited for first.
-    let taken = |name| {
-        thread::scope(|threads| {
-            threads
-                .spawn(|| take(&long_lock(client, name)))
-                .join()
-                .unwrap()
-        })
-    };
-    let guards = [taken("a"), take(&b)];
+    let a = elsewhere(|| take(&long_lock(client, "a")));
+    let guards = [a, take(&b)];
     assert_eq!(setting.own(|wait| set.lock_with(wait)), ["b"]);
     drop(guards);
 
     let permits = client.semaphore("permits", 2).ttl(LONG_TTL);
     let mine = permits.lock().unwrap();
-    let theirs = thread::scope(|threads| threads.spawn(|| permits.lock().unwrap()).join().unwrap());
+    let theirs = elsewhere(|| permits.lock().unwrap());
     assert_eq!(
         setting.own(|wait| permits.lock_with(wait)),
         NOTHING,
@@ -195,11 +183,8 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     let guard = take(&mutex);
     // What does not wait, what another thread waits for, what another client has.
     assert!(is_held(&mutex) && is_held_for(&mutex, Duration::ZERO));
-    let elsewhere = || setting.own(|wait| mutex.lock_with(wait));
-    assert_eq!(
-        thread::scope(|threads| threads.spawn(elsewhere).join().unwrap()),
-        NOTHING
-    );
+    let theirs = elsewhere(|| setting.own(|wait| mutex.lock_with(wait)));
+    assert_eq!(theirs, NOTHING);
     drop(guard);
     let guard = long_lock(&another, "k").lock().unwrap();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
@@ -207,11 +192,10 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
 
     // What the thread has let go of: it was dropped elsewhere, detached, has ended.
     let guard = mutex.lock().unwrap();
-    let take_in_turn = || {
+    let theirs = elsewhere(|| {
         drop(guard);
         mutex.lock().unwrap()
-    };
-    let theirs = thread::scope(|threads| threads.spawn(take_in_turn).join().unwrap());
+    });
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
     drop(theirs);
     let lease = mutex.lock().unwrap().detach().unwrap();

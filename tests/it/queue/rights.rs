@@ -40,15 +40,13 @@ fn user(servers: &[Server], rights: &[&str]) -> Redlock {
 /// How long a client waits when another one has released the lock.
 fn time_to_wait(kind: &Kind, mine: &Redlock, theirs: &Redlock) -> Duration {
     let held = kind.hold(theirs);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| ((kind.acquire)(mine, SOON).unwrap(), Instant::now()));
+    let release = || {
         thread::sleep(Duration::from_millis(300));
-        let begun = Instant::now();
-        drop(held);
-        let (guard, had) = waiting.join().unwrap();
-        assert!(guard.is_some(), "{}", kind.name);
-        had.saturating_duration_since(begun)
-    })
+        let_go(held)
+    };
+    let (guard, late) = lag(|| (kind.acquire)(mine, SOON).unwrap(), release);
+    assert!(guard.is_some(), "{}", kind.name);
+    late
 }
 
 /// What plain and fenced locks, permits and sets need; `~` and `&` are left out.
@@ -199,20 +197,14 @@ fn time_to_pass(
     held: Held,
     nodes: usize,
 ) -> Duration {
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| ((kind.acquire)(mine, SOON).unwrap(), Instant::now()));
-        let found = || {
-            servers
-                .iter()
-                .filter(|server| count(server, kind.key) == 1)
-                .count()
-        };
+    let has_entry = |server: &&Server| count(server, kind.key) == 1;
+    let found = || servers.iter().filter(has_entry).count();
+    let release = || {
         assert_soon!(found() >= nodes, "{}: {}", kind.name, found());
         thread::sleep(Duration::from_millis(100));
-        let begun = Instant::now();
-        drop(held);
-        let (guard, had) = waiting.join().unwrap();
-        assert!(guard.is_some(), "{}", kind.name);
-        had.saturating_duration_since(begun)
-    })
+        let_go(held)
+    };
+    let (guard, late) = lag(|| (kind.acquire)(mine, SOON).unwrap(), release);
+    assert!(guard.is_some(), "{}", kind.name);
+    late
 }

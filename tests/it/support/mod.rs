@@ -1,8 +1,8 @@
 //! The base of the tests: real servers, fake ones, a wire that can be cut, children, and facts
 //! about our own process.
 //!
-//! Nothing here knows the library. Everything that is started ends when its value is dropped, also
-//! in a panic.
+//! Nothing here but [`sides`] knows the library. Everything that is started ends when its value is
+//! dropped, also in a panic.
 
 // A tool is made whole even when today's tests use a part of it.
 #![allow(dead_code)]
@@ -20,4 +20,5 @@ pub(crate) mod queues;
 pub(crate) mod server;
 pub(crate) mod shard;
 pub(crate) mod sides;
+pub(crate) mod threads;
 pub(crate) mod versions;

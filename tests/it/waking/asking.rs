@@ -153,13 +153,13 @@ fn the_release_of_another_library_is_noticed_before_the_place_lease() {
             "PX",
             &LONG_TTL.as_millis().to_string(),
         ]);
-        let released = thread::scope(|scope| {
-            let waiting = scope.spawn(|| (wait_for(&long_lock(&mine, "k")), Instant::now()));
+        let release = || {
             thread::sleep(ARRIVAL);
-            let released = Instant::now();
+            let now = Instant::now();
             command(&["DEL", "k"]);
-            waiting.join().unwrap().1 - released
-        });
+            now
+        };
+        let (_guard, released) = lag(|| wait_for(&long_lock(&mine, "k")), release);
         waited.push(released);
         released < Duration::from_millis(400)
     });
