@@ -95,8 +95,7 @@ fn wait_for_logins(servers: &[Server], count: &AtomicUsize) {
 
 /// For how long credentials rotate.
 pub(crate) fn rotation(usually: u64) -> Duration {
-    let seconds = std::env::var("QUORUMLOCK_ROTATION_SECONDS");
-    Duration::from_secs(seconds.map_or(usually, |seconds| seconds.parse().unwrap()))
+    Duration::from_secs(storm::number("QUORUMLOCK_ROTATION_SECONDS").unwrap_or(usually))
 }
 
 /// For locks that are held and taken by nodes whose credentials rotate.

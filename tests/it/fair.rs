@@ -225,10 +225,7 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
     alone(|| {
         const PROGRAMS: usize = 8;
         let servers = Server::several(3).unwrap();
-        let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS")
-            .ok()
-            .and_then(|text| text.parse().ok());
-        let mut seconds = seconds.unwrap_or(2);
+        let mut seconds = storm::number("QUORUMLOCK_FAIR_SECONDS").unwrap_or(2);
         let held = Duration::from_millis(1);
         let mut total = 0;
         // No machine pauses for so long that a challenge is made.

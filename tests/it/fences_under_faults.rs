@@ -12,7 +12,7 @@
 
 use crate::prelude::*;
 use crate::storm::log::bytes;
-use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, judge, now, number, seed};
+use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, got, judge, now, number, seed};
 
 const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
 const PROCESSES: usize = 4;
@@ -117,11 +117,8 @@ fn work(worker: &Worker, thread: usize) {
     while !worker.is_over() {
         let (mutex, log) = &locks[random.below(RESOURCES.len() as u64) as usize];
         let wanted = now();
-        let guard = match mutex.lock_timeout(Duration::from_secs(1)) {
-            Ok(Some(guard)) => guard,
-            Ok(None) => continue,
-            Err(error) if error.kind() == ErrorKind::Unavailable => continue,
-            Err(error) => panic!("{error}"),
+        let Some(guard) = got(mutex.lock_timeout(Duration::from_secs(1))) else {
+            continue;
         };
         let since = now();
         let fence = guard.fence();
@@ -129,13 +126,8 @@ fn work(worker: &Worker, thread: usize) {
         if guard.remaining() < NEEDED {
             continue;
         }
-        log.done(Stay {
-            process: worker.number,
-            wanted,
-            since,
-            until,
-            value: fence.get(),
-        });
+        let times = [wanted, since, until];
+        log.done(Stay::new(worker.number, times, fence.get()));
         if note.round_trips.load(Ordering::Relaxed) > 1 {
             log.say("raised");
         }

@@ -65,12 +65,10 @@ fn messages_hold() {
 /// Runs a body on every seed, on every beginning of a short one, and on what chance makes of them.
 #[allow(clippy::print_stdout)]
 fn exercise(target: &str, body: fn(&[u8])) {
-    let chosen = std::env::var("QUORUMLOCK_FUZZ_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
+    let chosen = storm::number("QUORUMLOCK_FUZZ_SEED");
     let seed = chosen.unwrap_or_else(|| RandomState::new().hash_one(target));
     println!("QUORUMLOCK_FUZZ_SEED={seed}");
-    let mut chance = Chance(seed);
+    let mut chance = Chance(Random::from_seed(seed));
     let seeds = seeds(target);
     for seed in &seeds {
         attempt(body, seed);
@@ -106,24 +104,16 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// Pseudo-random numbers: splitmix64.
-struct Chance(u64);
+struct Chance(Random);
 
 impl Chance {
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.number() % limit.max(1) as u64) as usize
+        self.0.below(limit.max(1) as u64) as usize
     }
 
     fn bytes(&mut self, most: usize) -> Vec<u8> {
-        (0..self.below(most + 1))
-            .map(|_| self.number() as u8)
-            .collect()
+        let length = self.below(most + 1);
+        (0..length).map(|_| self.0.below(256) as u8).collect()
     }
 
     /// Noise, or a seed with parts of it replaced by noise or by parts of another one.

@@ -19,8 +19,7 @@ const STRIKES_VARIABLE: &str = "QUORUMLOCK_TEST_STRIKES";
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_hang() {
-    let strikes =
-        std::env::var(STRIKES_VARIABLE).map_or(STRIKES, |strikes| strikes.parse().unwrap());
+    let strikes = storm::number(STRIKES_VARIABLE).unwrap_or(STRIKES);
     let mut servers = Server::several(3).unwrap();
     let mut tries = 0;
     let mut left = Vec::new();

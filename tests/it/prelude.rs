@@ -1,6 +1,7 @@
 //! What most tests name: their own tools, the library, and parts of the standard library.
 
 pub(crate) use crate::clients::*;
+pub(crate) use crate::storm::{self, Random};
 pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
 pub(crate) use crate::support::fake::{Act, Fake, bulk, healthy, is, say};

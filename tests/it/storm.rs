@@ -17,13 +17,12 @@ pub(crate) mod workers;
 pub(crate) use faults::{Storm, durable_and_short};
 pub(crate) use log::{Log, Stay, Story, now};
 pub(crate) use random::Random;
-pub(crate) use worker::{Counter, Worker};
+pub(crate) use worker::{Counter, Worker, got};
 
 /// The number in this variable of the environment.
 pub(crate) fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable)
-        .ok()
-        .and_then(|value| value.parse().ok())
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().expect(variable))
 }
 
 /// The seed in this variable of the environment. By default it differs from run to run.

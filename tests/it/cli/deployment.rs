@@ -17,10 +17,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// How often what is repeated is repeated.
 pub(super) fn rounds() -> usize {
-    std::env::var(ROUNDS_VARIABLE)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1)
+    storm::number(ROUNDS_VARIABLE).unwrap_or(1) as usize
 }
 
 /// The words of a command: a text with blanks between them, or a list where a word has a blank.

@@ -10,13 +10,8 @@ const AT_ONCE: usize = 8;
 
 /// Times in `0..limit`, the same in each run.
 fn times(limit: u64) -> impl Iterator<Item = Duration> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    std::iter::repeat_with(move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        Duration::from_micros(state % limit)
-    })
+    let mut random = Random::from_seed(0);
+    std::iter::repeat_with(move || Duration::from_micros(random.below(limit)))
 }
 
 /// One program that gets SIGTERM after a while: whether its command started, and whether that was a

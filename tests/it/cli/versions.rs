@@ -106,8 +106,7 @@ fn kinds(other: &Path) -> Vec<Sides> {
 #[test]
 fn programs_of_two_versions_exclude_each_other() {
     let Some(versions) = versions() else { return };
-    let seconds = std::env::var(SECONDS_VARIABLE).ok();
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(4);
+    let seconds = storm::number(SECONDS_VARIABLE).unwrap_or(4);
     let end = Instant::now() + Duration::from_secs(seconds);
     thread::scope(|scope| {
         for sides in kinds(&versions[0]) {

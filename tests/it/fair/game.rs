@@ -131,13 +131,7 @@ impl Game {
             // The lease may have ended while the process did not run. What is noted is noted before
             // the release: the thread behind begins after it.
             if !guard.remaining().is_zero() {
-                log.done(Stay {
-                    process,
-                    wanted,
-                    since,
-                    until,
-                    value: settled,
-                });
+                log.done(Stay::new(process, [wanted, since, until], settled));
             }
             drop(guard.unlock());
         }
@@ -169,20 +163,13 @@ fn turns(directory: &Path) -> Vec<Turn> {
     );
     let mut free_at = BTreeMap::new();
     let turn = |stay: Stay| {
-        let Stay {
-            process: program,
-            wanted,
-            since: had,
-            until: released,
-            value: settled,
-        } = stay;
-        let begun = wanted.max(free_at.insert(program, released).unwrap_or(0));
+        let free_at = free_at.insert(stay.process, stay.until).unwrap_or(0);
         Turn {
-            program,
-            begun,
-            settled: (settled > 0).then_some(settled),
-            had,
-            released,
+            program: stay.process,
+            begun: stay.wanted.max(free_at),
+            settled: (stay.value > 0).then_some(stay.value),
+            had: stay.since,
+            released: stay.until,
         }
     };
     story.done.into_iter().map(turn).collect()

@@ -25,10 +25,7 @@ const WAYS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 /// Plays games for as long as the variable sets, each up to three times: the machine may pause. The
 /// parameter is how long a game lasts, and the result whether it was a good one.
 fn for_a_while(default: u64, mut is_good: impl FnMut(u64) -> bool) {
-    let seconds = std::env::var("QUORUMLOCK_FAIR_STORM_SECONDS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let mut seconds = seconds.unwrap_or(default);
+    let mut seconds = storm::number("QUORUMLOCK_FAIR_STORM_SECONDS").unwrap_or(default);
     while seconds > 0 {
         let lasts = seconds.min(LONGEST_GAME);
         seconds -= lasts;

@@ -12,7 +12,7 @@
 //! thread of the process chooses the moment.
 
 use crate::prelude::*;
-use crate::storm::{Counter, Log, Random, Stay, Worker, now};
+use crate::storm::{Counter, Log, Stay, Worker, now};
 use nix::sys::signal::raise;
 use quorumlock::event::LossReason;
 use std::sync::RwLock;
@@ -39,10 +39,8 @@ pub(crate) fn freeze(number: usize, directory: &Path) {
 
 /// The process that took the lock last.
 pub(crate) fn holder(directory: &Path) -> Option<usize> {
-    fs::read_to_string(directory.join(HOLDER))
-        .ok()?
-        .parse()
-        .ok()
+    let number = fs::read_to_string(directory.join(HOLDER)).ok()?;
+    number.parse().ok()
 }
 
 /// What a worker process does.
@@ -52,16 +50,10 @@ pub(crate) fn run(worker: &Worker) {
         format!("{}.events", worker.number),
     )));
     let client = || {
-        let builder = Redlock::builder()
-            .nodes(&worker.urls)
-            .observer(calling(&journal, Journal::event));
         // A server that has just been started may have forgotten what holds.
-        builder
-            .restart_policy(RestartPolicy::Strict)
-            .ttl(TTL)
-            .max_ttl(TTL)
-            .build()
-            .unwrap()
+        let builder = worker.strict(TTL);
+        let observer = calling(&journal, Journal::event);
+        builder.observer(observer).build().unwrap()
     };
     let (client, other, writing) = (client(), client(), RwLock::new(()));
     // One more, behind those that take the lock.
@@ -71,10 +63,9 @@ pub(crate) fn run(worker: &Worker) {
         }
         let mutex = |client: &Redlock| {
             let mutex = client.mutex(RESOURCE).ttl(TTL);
-            if index % 2 == 0 {
-                mutex.watchdog(Watchdog::new())
-            } else {
-                mutex
+            match index % 2 {
+                0 => mutex.watchdog(Watchdog::new()),
+                _ => mutex,
             }
         };
         let mut thread = Thread {
@@ -125,11 +116,8 @@ impl Thread<'_> {
     fn work(&mut self) {
         let Some(guard) = self.take() else { return };
         let mut since = now();
-        fs::write(
-            self.worker.directory.join(HOLDER),
-            self.worker.number.to_string(),
-        )
-        .unwrap();
+        let holder = self.worker.directory.join(HOLDER);
+        fs::write(holder, self.worker.number.to_string()).unwrap();
         let Some(guard) = self.hold(guard, &mut since) else {
             return;
         };
@@ -160,13 +148,8 @@ impl Thread<'_> {
         self.counter.write(value);
         let until = now();
         drop(gate);
-        self.log.done(Stay {
-            process: self.worker.number,
-            wanted: *since,
-            since: *since,
-            until,
-            value,
-        });
+        let times = [*since, *since, until];
+        self.log.done(Stay::new(self.worker.number, times, value));
         *since = until;
         true
     }

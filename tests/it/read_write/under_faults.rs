@@ -9,7 +9,7 @@
 //! `QUORUMLOCK_READ_WRITE_SEED` repeats its choices, if not their timing. It prints a report.
 
 use crate::prelude::*;
-use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, now, number, seed};
+use crate::storm::{Stay, Storm, Story, Worker, durable_and_short, got, now, number, seed};
 
 const TEST: &str = "read_write::under_faults::a_writer_is_alone_while_everything_breaks";
 const PROCESSES: usize = 8;
@@ -134,24 +134,20 @@ fn work(client: &Redlock, worker: &Worker, thread: usize) {
                 }
                 Some(done)
             }),
-            true => mutex.write.lock_timeout(LONGEST_WAIT).map(|guard| {
-                let guard = guard?;
-                stay(&|| guard.remaining(), 0)
-            }),
-            false => mutex.read.lock_timeout(LONGEST_WAIT).map(|guard| {
-                let guard = guard?;
-                stay(&|| guard.remaining(), 0)
-            }),
-        };
-        match done {
-            Ok(Some(done)) => {
-                let log = if is_write { &writes } else { &reads };
-                log.done(done);
+            true => {
+                let guard = mutex.write.lock_timeout(LONGEST_WAIT);
+                guard.map(|guard| guard.and_then(|guard| stay(&|| guard.remaining(), 0)))
             }
-            // The lease ended while the process did not run.
-            Ok(None) => {}
-            Err(error) if error.kind() == ErrorKind::Unavailable => {}
-            Err(error) => panic!("{error}"),
+            false => {
+                let guard = mutex.read.lock_timeout(LONGEST_WAIT);
+                guard.map(|guard| guard.and_then(|guard| stay(&|| guard.remaining(), 0)))
+            }
+        };
+        // None too if the lease ended while the process did not run.
+        let Some(done) = got(done) else { continue };
+        match is_write {
+            true => writes.done(done),
+            false => reads.done(done),
         }
     }
 }
@@ -165,11 +161,5 @@ fn stay(process: usize, wanted: u64, remaining: &dyn Fn() -> Duration, value: u6
     }
     thread::sleep(HELD);
     let until = now();
-    (!remaining().is_zero()).then_some(Stay {
-        process,
-        wanted,
-        since,
-        until,
-        value,
-    })
+    (!remaining().is_zero()).then_some(Stay::new(process, [wanted, since, until], value))
 }

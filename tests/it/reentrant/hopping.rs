@@ -7,7 +7,7 @@
 //! `QUORUMLOCK_REENTRANT_SECONDS` makes the run longer.
 
 use crate::prelude::*;
-use crate::storm::{Counter, Log, Random, Stay, Storm, Story, Worker, judge, now, number};
+use crate::storm::{Counter, Log, Stay, Storm, Story, Worker, judge, now, number};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -72,17 +72,8 @@ fn owners_hop_and_nest_and_never_overlap() {
 
 /// What a worker process does.
 fn work(worker: &Worker) {
-    let builder = Redlock::builder()
-        .nodes(&worker.urls)
-        .restart_policy(RestartPolicy::Strict)
-        .ttl(TTL)
-        .max_ttl(TTL);
-    let mutex = builder
-        .build()
-        .unwrap()
-        .mutex("the number")
-        .ttl(TTL)
-        .reentrant();
+    let client = worker.strict(TTL).build().unwrap();
+    let mutex = client.mutex("the number").ttl(TTL).reentrant();
     let (sender, receiver) = channel();
     for owner in 0..OWNERS {
         let job = Job {
@@ -186,12 +177,7 @@ impl Job {
             return;
         }
         self.counter.write(value);
-        self.log.done(Stay {
-            process: self.process,
-            wanted: since,
-            since,
-            until: now(),
-            value,
-        });
+        let times = [since, since, now()];
+        self.log.done(Stay::new(self.process, times, value));
     }
 }

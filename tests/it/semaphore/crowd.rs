@@ -8,7 +8,7 @@
 //! threads.
 
 use crate::prelude::*;
-use crate::storm::{Log, Random, Stay, Storm, Story, Worker, judge, now, number};
+use crate::storm::{Log, Stay, Storm, Story, Worker, judge, now, number};
 use quorumlock::Semaphore;
 
 const TEST: &str = "semaphore::crowd::no_four_are_inside";
@@ -99,13 +99,8 @@ fn go_inside(semaphore: &Semaphore, process: usize, log: &Log, random: &mut Rand
     let until = now();
     // A machine that stood still for longer than that shows nothing.
     if permit.ensure(Duration::ZERO).is_ok() {
-        log.done(Stay {
-            process,
-            wanted,
-            since,
-            until,
-            value: permit.slot() as u64,
-        });
+        let times = [wanted, since, until];
+        log.done(Stay::new(process, times, permit.slot() as u64));
     }
     match random.below(2) {
         0 => drop(permit),

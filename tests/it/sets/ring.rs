@@ -9,7 +9,7 @@
 //! `QUORUMLOCK_SETS_SECONDS` makes the run longer.
 
 use crate::prelude::*;
-use crate::storm::{Counter, Stay, Storm, Story, Worker, judge, now, number};
+use crate::storm::{Counter, Stay, Storm, Story, Worker, got, judge, now, number};
 
 const SERVERS: usize = 5;
 /// As many workers want two neighbours. Those behind them want one resource alone.
@@ -74,11 +74,8 @@ fn run(test: &'static str, singles: usize) {
     for workers in [0..RESOURCES, RESOURCES..RESOURCES + singles] {
         let shares: Vec<usize> = workers.map(taken).collect();
         let mean = shares.iter().sum::<usize>() as f64 / RESOURCES as f64;
-        let least = shares
-            .iter()
-            .copied()
-            .min()
-            .map_or(1.0, |least| least as f64 / mean);
+        let least = shares.iter().min();
+        let least = least.map_or(1.0, |&least| least as f64 / mean);
         println!("{shares:?}, the least {least:.2} of the mean");
         // A short run on a busy machine shows little of shares.
         assert!(least >= if seconds >= 30 { 0.8 } else { 0.2 }, "{shares:?}");
@@ -112,12 +109,7 @@ fn place(directory: &Path, resource: usize) -> PathBuf {
 
 /// What a worker process does.
 fn work(worker: &Worker) {
-    let client = Redlock::builder()
-        .nodes(&worker.urls)
-        .restart_policy(RestartPolicy::Strict)
-        .ttl(TTL)
-        .max_ttl(TTL);
-    let client = client.build().unwrap();
+    let client = worker.strict(TTL).build().unwrap();
     let number = worker.number;
     let is_single = number >= RESOURCES;
     let mut resources = vec![number % RESOURCES, (number + 1) % RESOURCES];
@@ -136,11 +128,8 @@ fn work(worker: &Worker) {
     let mut random = worker.random(0);
     while !worker.is_over() {
         let wanted = now();
-        let guard = match mutex.lock_timeout(Duration::from_millis(500)) {
-            Ok(Some(guard)) => guard,
-            Ok(None) => continue,
-            Err(error) if error.kind() == ErrorKind::Unavailable => continue,
-            Err(error) => panic!("{error}"),
+        let Some(guard) = got(mutex.lock_timeout(Duration::from_millis(500))) else {
+            continue;
         };
         let since = now();
         if guard.ensure(NEEDED).is_err() {
@@ -156,13 +145,7 @@ fn work(worker: &Worker) {
         }
         for ((log, counter), value) in places.iter().zip(values) {
             counter.write(value);
-            log.done(Stay {
-                process: number,
-                wanted,
-                since,
-                until: now(),
-                value,
-            });
+            log.done(Stay::new(number, [wanted, since, now()], value));
         }
         drop(guard);
         if is_single {

@@ -28,14 +28,8 @@ impl Log {
     }
 
     pub(crate) fn done(&self, stay: Stay) {
-        let Stay {
-            process,
-            wanted,
-            since,
-            until,
-            value,
-        } = stay;
-        self.say(&format!("done {process} {wanted} {since} {until} {value}"));
+        let times = format!("{} {} {}", stay.wanted, stay.since, stay.until);
+        self.say(&format!("done {} {times} {}", stay.process, stay.value));
     }
 }
 
@@ -53,6 +47,17 @@ pub(crate) struct Stay {
 }
 
 impl Stay {
+    /// The times are those at which the thread wanted the lock, had it, and let go of it.
+    pub(crate) fn new(process: usize, [wanted, since, until]: [u64; 3], value: u64) -> Stay {
+        Stay {
+            process,
+            wanted,
+            since,
+            until,
+            value,
+        }
+    }
+
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_nanos(self.since - self.wanted)
     }
@@ -104,13 +109,8 @@ impl Story {
                     let [process, wanted, since, until, value] = numbers[..] else {
                         panic!("{line}")
                     };
-                    self.done.push(Stay {
-                        process: process as usize,
-                        wanted,
-                        since,
-                        until,
-                        value,
-                    });
+                    let times = [wanted, since, until];
+                    self.done.push(Stay::new(process as usize, times, value));
                 }
             }
         }

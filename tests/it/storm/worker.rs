@@ -39,6 +39,12 @@ impl Worker {
         self.urls.iter().map(|url| format!("{url}?durable=true"))
     }
 
+    /// A client's settings, by which no server votes that may have forgotten something.
+    pub(crate) fn strict(&self, ttl: Duration) -> Builder {
+        let builder = Redlock::builder().nodes(&self.urls).ttl(ttl).max_ttl(ttl);
+        builder.restart_policy(RestartPolicy::Strict)
+    }
+
     /// Whether the storm has ended. The directory is removed with the test that started this
     /// process, however it ends.
     pub(crate) fn is_over(&self) -> bool {
@@ -64,6 +70,15 @@ impl Worker {
     /// The choices of a thread.
     pub(crate) fn random(&self, thread: usize) -> Random {
         Random::from_seed((self.number * 1000 + thread) as u64)
+    }
+}
+
+/// What was got while everything breaks, in which too few nodes may answer.
+pub(crate) fn got<T>(result: quorumlock::Result<Option<T>>) -> Option<T> {
+    match result {
+        Ok(got) => got,
+        Err(error) if error.kind() == ErrorKind::Unavailable => None,
+        Err(error) => panic!("{error}"),
     }
 }
 
