@@ -320,12 +320,27 @@ pub(crate) fn ok(server: &Server, words: &[&str]) {
     assert_eq!(answer, Answer::Text("OK".into()), "{words:?}");
 }
 
+/// Is the password of every user that tests make, and must be in no message.
+pub(crate) const SECRET: &str = "hunter2";
+
 /// A user with these rights and no others, and the URL with which to log in.
 #[track_caller]
-pub(crate) fn user(server: &Server, rights: &[&str]) -> String {
-    let words = ["ACL", "SETUSER", "locker", "reset", "on", ">secret"];
+pub(crate) fn user_named(server: &Server, name: &str, rights: &[&str]) -> String {
+    let password = format!(">{SECRET}");
+    let words = ["ACL", "SETUSER", name, "reset", "on", &password];
     ok(server, &[&words, rights].concat());
-    format!("redis://locker:secret@{}", server.address())
+    with_login(server, &format!("{name}:{SECRET}"))
+}
+
+/// The same, if the name does not matter.
+#[track_caller]
+pub(crate) fn user(server: &Server, rights: &[&str]) -> String {
+    user_named(server, "locker", rights)
+}
+
+/// The URL of a server with a user and a password.
+pub(crate) fn with_login(server: &Server, login: &str) -> String {
+    server.url().replacen("://", &format!("://{login}@"), 1)
 }
 
 /// The time of day, in microseconds, as servers tell it.

@@ -387,12 +387,8 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
     skip_unless!(has_users());
     let shard = Shard::start(&Server::plan(), 0);
     let master = shard.master();
-    let user = [
-        "ACL", "SETUSER", "me", "on", ">pw", "~*", "&*", "+@all", "-cluster",
-    ];
-    master.command(&user).unwrap();
-    let url = |user: &str| master.url().replace("://", &format!("://{user}:pw@"));
-    let client = Redlock::builder().node(url("me")).build().unwrap();
+    let url = user_named(master, "me", &["~*", "&*", "+@all", "-cluster"]);
+    let client = Redlock::builder().node(url).build().unwrap();
     let error = failure(&client.mutex("k"));
     assert_eq!(causes(&error)[0].2, Cause::NoPermission);
     shows(&error, "may not run CLUSTER INFO");

@@ -27,8 +27,7 @@ fn all_nodes_are_connected_to_and_no_lock_is_taken() {
 fn nodes_that_will_never_vote_are_named() {
     let healthy = Server::several(3).unwrap();
     let locked = Server::with(&["--requirepass", "secret"]).unwrap();
-    let replica =
-        Server::with(&["--replicaof", "127.0.0.1", &healthy[0].port().to_string()]).unwrap();
+    let replica = replica_of(&healthy[0]);
     let duplicate = format!("redis://localhost:{}", healthy[2].port());
     let urls = [
         healthy[0].url(),

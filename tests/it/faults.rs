@@ -3,9 +3,6 @@
 
 use crate::prelude::*;
 
-/// Is part of every password here, and must be in no message.
-const SECRET: &str = "hunter2";
-
 /// Checks that the node at this URL is named with this fault when it is alone, in the first attempt
 /// and in later ones, and that two healthy nodes beside it get by without it.
 #[track_caller]
@@ -64,14 +61,10 @@ pub(crate) fn keeps_secrets(shown: &[&dyn std::fmt::Debug]) {
 }
 
 /// What an error calls the node at this URL.
-fn address(url: &str) -> &str {
+pub(crate) fn address(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
-}
-
-fn with_login(server: &Server, login: &str) -> String {
-    server.url().replace("://", &format!("://{login}@"))
 }
 
 #[test]
@@ -94,8 +87,8 @@ fn the_right_password() {
 fn a_user_that_may_not_ask_for_info() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
-    let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
+    let rights = ["~*", "+set", "+eval", "+get", "+del"];
+    let client = client_of([user(&server, &rights)]);
     for _ in 0..3 {
         unlock(take(&long_lock(&client, "k")));
     }
@@ -105,8 +98,7 @@ fn a_user_that_may_not_ask_for_info() {
 #[test]
 fn a_replica() {
     let master = Server::start().unwrap();
-    let arguments = ["--replicaof", "127.0.0.1", &master.port().to_string()];
-    let replica = Server::with(&arguments).unwrap();
+    let replica = replica_of(&master);
     is_named(&replica.url(), Phase::Handshake, Cause::NotMaster);
     // One that takes writes would grant anything.
     ask(&replica, &["CONFIG", "SET", "replica-read-only", "no"]);
@@ -116,13 +108,13 @@ fn a_replica() {
 #[test]
 fn a_replica_that_became_a_master() {
     let master = Server::start().unwrap();
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let replica = replica_of(&master);
     let max_ttl = Duration::from_millis(500);
     let mutex = client_with([&replica], |builder| builder.ttl(max_ttl).max_ttl(max_ttl))
         .mutex("k")
         .ttl(max_ttl);
     failure(&mutex);
-    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    promote(&replica);
     counts_when_locks_have_ended(&mutex, max_ttl);
 }
 
@@ -198,12 +190,4 @@ fn a_server_with_too_many_clients() {
     failure(&mutex);
     drop(only);
     assert_soon!(can_take(&mutex));
-}
-
-/// Creates a user with the secret as password, these rights and no others.
-fn allow(server: &Server, user: &str, rights: &[&str]) {
-    let password = format!(">{SECRET}");
-    let mut words = vec!["ACL", "SETUSER", user, "reset", "on", &password];
-    words.extend(rights);
-    ok(server, &words);
 }

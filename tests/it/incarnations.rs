@@ -78,11 +78,10 @@ fn flushed_nodes_do_not_help_a_fresh_program_to_a_lock_that_is_held() {
 fn a_replica_that_lags_and_is_promoted_gives_nothing_away() {
     let mut servers = known(1);
     let replica = Server::with(&["--repl-diskless-sync-delay", "0"]).unwrap();
-    let port = servers[0].port().to_string();
-    replica.command(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    follow(&replica, &servers[0]);
     assert_soon!(note(&replica) == note(&servers[0]));
     // It learns nothing more.
-    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    promote(&replica);
     let held = hold(&servers);
     servers[0].kill();
     assert!(value(&replica, "held").is_none(), "it lags");
@@ -109,10 +108,7 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     let replicas: Vec<Server> = (0..3).map(|_| Server::start().unwrap()).collect();
     let earlier: Vec<_> = servers.each(|server| server.info("master_replid").unwrap());
     for (server, replica) in servers.iter().zip(&replicas) {
-        ask(
-            replica,
-            &["REPLICAOF", "127.0.0.1", &server.port().to_string()],
-        );
+        follow(replica, server);
         assert_soon!(note(replica) == note(server));
     }
     assert!(

@@ -3,17 +3,15 @@
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
-use crate::faults::keeps_secrets;
+use crate::faults::{address, keeps_secrets};
 use crate::prelude::*;
 use crate::support::fake::Event;
-
-/// Is part of every password here, and must be in no message.
-const SECRET: &str = "hunter2";
 
 /// That this is the whole message about the only node, also when it is tried again, and that two
 /// healthy nodes beside it get by without it.
 #[track_caller]
-fn alone_it_says(url: &str, address: &str, words: &str) {
+fn alone_it_says(url: &str, words: &str) {
+    let address = address(url);
     let client = client_of([url]);
     for _ in 0..3 {
         let error = failure(&long_lock(&client, "orders/42"));
@@ -32,55 +30,35 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
 fn logins_that_fail_are_distinguished() {
     let open = Server::start().unwrap();
     let closed = Server::with(&["--requirepass", "right"]).unwrap();
-    let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
-    alone_it_says(
-        &closed.url(),
-        &closed.address(),
-        "the server requires a password, and the URL has none",
-    );
+    let required = "the server requires a password, and the URL has none";
+    alone_it_says(&closed.url(), required);
     let wrong = "wrong password, or unknown or disabled user";
-    alone_it_says(
-        &url(&closed, &format!(":{SECRET}")),
-        &closed.address(),
-        wrong,
-    );
+    let password = format!(":{SECRET}");
+    alone_it_says(&with_login(&closed, &password), wrong);
     let unset = "the URL has a password, and the server has none set";
-    alone_it_says(&url(&open, &format!(":{SECRET}")), &open.address(), unset);
+    alone_it_says(&with_login(&open, &password), unset);
     let user = match knows_users(&open) {
         true => wrong,
         false => "the URL has a user, and the server supports passwords only (Redis before 6)",
     };
-    alone_it_says(
-        &url(&open, &format!("alice:{SECRET}")),
-        &open.address(),
-        user,
-    );
+    alone_it_says(&with_login(&open, &format!("alice:{SECRET}")), user);
 }
 
 #[test]
 fn what_a_user_may_not_do_is_named() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    let allow = |user: &str, rights: &[&str]| {
-        let words = [&["ACL", "SETUSER", user, "reset", "on", ">hunter2"], rights].concat();
-        ok(&server, &words);
-        format!("redis://{user}:{SECRET}@{}", server.address())
-    };
-    let address = server.address();
+    let allow = |user: &str, rights: &[&str]| user_named(&server, user, rights);
     let denied = allow("reader", &["~*", "+info", "+get"]);
-    alone_it_says(&denied, &address, "the user may not run SET");
-    alone_it_says(
-        &allow("other", &["~theirs:*", "+@all"]),
-        &address,
-        "the user may not use this key (SET)",
-    );
+    alone_it_says(&denied, "the user may not run SET");
+    let other = allow("other", &["~theirs:*", "+@all"]);
+    alone_it_says(&other, "the user may not use this key (SET)");
     let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));
-    alone_it_says(&select, &address, "the user may not run SELECT");
-    let guard = take(&long_lock(
-        &client_of([allow("setter", &["~*", "+set", "+info"])]),
-        "k",
-    ));
+    alone_it_says(&select, "the user may not run SELECT");
+    let setter = client_of([allow("setter", &["~*", "+set", "+info"])]);
+    let guard = take(&long_lock(&setter, "k"));
     let error = guard.unlock().unwrap_err().to_string();
+    let address = server.address();
     let words = "runs no scripts, or none for this user, and a lock needs them";
     assert_eq!(
         error,
@@ -102,7 +80,6 @@ fn a_command_that_was_renamed_is_named() {
     let server = renamed(&["SET"]);
     alone_it_says(
         &server.url(),
-        &server.address(),
         "the server does not know SET; it may be renamed or too old",
     );
     let server = renamed(&["DEL"]);
@@ -131,31 +108,20 @@ fn a_command_that_was_renamed_is_named() {
 #[test]
 fn servers_that_do_not_serve_say_why() {
     let master = Server::start().unwrap();
-    let address = master.address();
-    alone_it_says(
-        &format!("{}/99", master.url()),
-        &address,
-        "no such database on this server",
-    );
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
-    alone_it_says(&replica.url(), &replica.address(), "not a master");
+    let no_such = format!("{}/99", master.url());
+    alone_it_says(&no_such, "no such database on this server");
+    alone_it_says(&replica_of(&master).url(), "not a master");
     let cluster = Server::with(&["--cluster-enabled", "yes"]).unwrap();
     alone_it_says(
         &cluster.url(),
-        &cluster.address(),
         "in cluster mode, and its shard owns 0 of 16384 slots; assign all",
     );
     let full = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
-    alone_it_says(&full.url(), &full.address(), "out of memory (maxmemory)");
-    let port = free_port().unwrap();
-    alone_it_says(
-        &format!("redis://127.0.0.1:{port}"),
-        &format!("127.0.0.1:{port}"),
-        "connection refused",
-    );
+    alone_it_says(&full.url(), "out of memory (maxmemory)");
+    alone_it_says(&dead(), "connection refused");
     let fake = Fake::closing();
     let words = "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO";
-    alone_it_says(&fake.url(), &format!("127.0.0.1:{}", fake.port()), words);
+    alone_it_says(&fake.url(), words);
 }
 
 /// A web server that answers the first connection, and lets the later ones wait.

@@ -54,10 +54,7 @@ fn permanent_faults_on_a_majority_end_every_wait() {
         fail(servers.each(denied), Cause::NoPermission);
     }
 
-    ask_each(
-        &servers,
-        &["REPLICAOF", "127.0.0.1", &healthy.port().to_string()],
-    );
+    servers.iter().for_each(|server| follow(server, &healthy));
     fail(servers.each(Server::url), Cause::NotMaster);
 }
 

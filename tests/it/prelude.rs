@@ -13,6 +13,7 @@ pub(crate) use crate::support::queues::{
     self, Stranger, count, entries, forge, has_channels, has_entries, no_entry_stays,
 };
 pub(crate) use crate::support::server::{Answer, Plan, Server, TLS_VARIABLE, binaries, free_port};
+pub(crate) use crate::support::shard::{self, follow, is_synchronised, promote, replica_of};
 pub(crate) use crate::support::sides::Sides;
 pub(crate) use crate::support::threads::*;
 pub(crate) use crate::support::versions::{servers, servers_with, shown, threes};

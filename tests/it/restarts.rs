@@ -157,11 +157,8 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
     let held = take(&mutex);
     // It keeps its connections and its run id, and loses its keys.
     let run_id = node[0].info("run_id").unwrap();
-    ask(
-        &node[0],
-        &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
-    );
-    assert_soon!(node[0].info("master_link_status").unwrap() == "up");
+    follow(&node[0], &master);
+    assert_soon!(is_synchronised(&node[0]));
     let refused = failure(&client.mutex("other").ttl(MAX_TTL));
     // It refuses to write, or was asked first what it is, as after a second of silence.
     let refusal = causes(&refused)[0].2;
@@ -173,7 +170,7 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
         client.nodes().unwrap()[0].state(),
         NodeState::Rejected(refusal)
     );
-    node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    promote(&node[0]);
     assert_eq!(node[0].command(&["GET", KEY]).unwrap(), Answer::Nil);
     let promoted = Instant::now();
     let is_quarantined = || cause(&client.mutex("other").ttl(MAX_TTL)) == Cause::Quarantined;

@@ -119,7 +119,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
             "{}",
             shown(&server)
         );
-        ok(&server, &["REPLICAOF", "NO", "ONE"]);
+        promote(&server);
         let other = client.mutex("other").ttl(max_ttl);
         let is_quarantined = || cause(&other) == Cause::Quarantined;
         assert_soon!(is_quarantined(), "{}", shown(&server));

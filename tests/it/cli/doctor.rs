@@ -49,7 +49,7 @@ fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
 #[test]
 fn a_replica_is_named() {
     let master = Server::start().unwrap();
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let replica = replica_of(&master);
     let (_deployment, urls) = with(replica.url());
     finds(&urls, 1, &["fault: replica", "2 of 3 nodes vote"]);
 }

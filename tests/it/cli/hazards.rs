@@ -33,10 +33,8 @@ fn set(deployment: &Deployment, name: &str, value: &str) {
 }
 
 fn replica(master: &Server) -> Server {
-    let port = master.port().to_string();
-    let replica = Server::with(&["--replicaof", "127.0.0.1", &port]).unwrap();
-    let is_synchronised = || replica.info("master_link_status").unwrap() == "up";
-    assert!(eventually(PATIENCE, is_synchronised));
+    let replica = replica_of(master);
+    assert!(eventually(PATIENCE, || is_synchronised(&replica)));
     replica
 }
 

@@ -97,7 +97,7 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             roles.push(real[0].clone());
-            ok(&server, &["REPLICAOF", "NO", "ONE"]);
+            promote(&server);
             node.set_condition(Condition::Serving);
         }
         assert_eq!(roles, ["slave"; 3]);

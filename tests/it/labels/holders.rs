@@ -156,9 +156,8 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     if has_users() {
         let _guard = take(&long_lock(&client, "k"));
         for rights in ["~* +@all -zcard", "~k +@all"] {
-            let words = format!("ACL SETUSER few reset on >few {rights}");
-            ask(&server, &words.split(' ').collect::<Vec<_>>());
-            let few = client_of([server.url().replace("redis://", "redis://few:few@")]);
+            let few = user(&server, &rights.split(' ').collect::<Vec<_>>());
+            let few = client_of([few]);
             let found = few.mutex("k").holder().unwrap().expect("it is held");
             assert_eq!(found.waiting(), 0, "{rights}");
         }
@@ -184,15 +183,8 @@ fn a_key_without_expiry_is_held_without_an_end() {
 fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    let user = |name: &str, rights: &[&str]| {
-        let words = [
-            &["ACL", "SETUSER", name, "reset", "on", ">secret", "~*"],
-            rights,
-        ]
-        .concat();
-        ok(&server, &words);
-        client_of([format!("redis://{name}:secret@{}", server.address())])
-    };
+    let user =
+        |name, rights: &[&str]| client_of([user_named(&server, name, &[&["~*"], rights].concat())]);
     let locks = ["+set", "+eval", "+evalsha", "+del", "+info"];
     let denied = user("locks", &[&locks[..], &["-get", "-pttl"]].concat());
     let enough = user("reads", &["+info", "+get", "+pttl", "+time"]);

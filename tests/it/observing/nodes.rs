@@ -69,8 +69,7 @@ fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
 fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let replica =
-        Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
+    let replica = replica_of(&servers[0]);
     let twin = format!("redis://localhost:{}", servers[0].port());
     let nodes = builder(&servers).node(replica.url()).node(twin);
     let client = observed_by(nodes, &recorder);

@@ -9,27 +9,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// A client of users with these rights, beside those that locks of all kinds need.
 fn user(servers: &[Server], rights: &[&str]) -> Redlock {
-    for server in servers {
-        let words = [
-            "ACL",
-            "SETUSER",
-            "locker",
-            "reset",
-            "resetchannels",
-            "on",
-            ">secret",
-        ];
-        let answer = server.command(&[&words[..], rights].concat()).unwrap();
-        assert_eq!(answer, Answer::Text("OK".into()));
-    }
-    let urls = servers.iter().map(|server| {
-        let (scheme, address) = server
-            .url()
-            .split_once("://")
-            .map(|(scheme, _)| (scheme.to_owned(), server.address()))
-            .unwrap();
-        format!("{scheme}://locker:secret@{address}")
-    });
+    let rights = [&["resetchannels"], rights].concat();
+    let urls = servers.each(|server| crate::clients::user(server, &rights));
     let builder = Redlock::builder()
         .nodes(urls)
         .max_ttl(LONG_TTL * 2)

@@ -160,8 +160,7 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
 fn nodes_are_shown_as_they_are() {
     let mut servers = Server::several(2).unwrap();
     servers.insert(0, durable().start().unwrap());
-    let replica =
-        Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
+    let replica = replica_of(&servers[0]);
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let unused = free_port().unwrap();
     let urls: Vec<String> = servers.each(Server::url);

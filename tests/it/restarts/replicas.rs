@@ -33,34 +33,27 @@ fn brief(server: &Server) -> Builder {
 /// Makes a server follow another one until it has its data.
 #[track_caller]
 fn follow(server: &Server, master: &Server) {
-    ok(
-        server,
-        &["REPLICAOF", "127.0.0.1", &master.port().to_string()],
-    );
-    assert_soon!(
-        server.info("master_link_status").unwrap() == "up",
-        "{}",
-        server.log()
-    );
+    shard::follow(server, master);
+    assert_soon!(is_synchronised(server), "{}", server.log());
 }
 
 /// Makes it a replica of the other one, and a master again: its keys are gone.
 #[track_caller]
 fn lose_keys(server: &Server, other: &Server) {
     follow(server, other);
-    ok(server, &["REPLICAOF", "NO", "ONE"]);
+    promote(server);
     assert_eq!(value(server, KEY), None);
 }
 
 /// Does everything to a server that changes its replication ids, or might, and takes no key away.
 fn stir(server: &Server, other: &Server) {
     follow(other, server);
-    ok(other, &["REPLICAOF", "NO", "ONE"]);
+    promote(other);
     ok(server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
     let is_freed = || server.info("repl_backlog_active").unwrap() == "0";
     assert_soon!(is_freed(), "its backlog is not freed");
     follow(other, server);
-    ok(other, &["REPLICAOF", "NO", "ONE"]);
+    promote(other);
 }
 
 #[test]

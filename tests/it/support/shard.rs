@@ -91,6 +91,32 @@ pub(crate) fn serves(servers: &[Server]) {
 
 /// Waits until a replica has what its master has.
 fn follows(replica: &Server) {
-    let is_up = || replica.info("master_link_status").unwrap() == "up";
-    assert!(eventually(SOON, is_up));
+    assert!(eventually(SOON, || is_synchronised(replica)));
+}
+
+/// Makes a server a replica of another one.
+#[track_caller]
+pub(crate) fn follow(server: &Server, master: &Server) {
+    let port = master.port().to_string();
+    let answer = server.command(&["REPLICAOF", "127.0.0.1", &port]).unwrap();
+    assert_eq!(answer, Answer::Text("OK".into()));
+}
+
+/// Makes a replica a master.
+#[track_caller]
+pub(crate) fn promote(replica: &Server) {
+    let answer = replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    assert_eq!(answer, Answer::Text("OK".into()));
+}
+
+/// A new replica of this server.
+#[track_caller]
+pub(crate) fn replica_of(master: &Server) -> Server {
+    let port = master.port().to_string();
+    Server::with(&["--replicaof", "127.0.0.1", &port]).unwrap()
+}
+
+/// Whether a replica has what its master has.
+pub(crate) fn is_synchronised(replica: &Server) -> bool {
+    replica.info("master_link_status").unwrap() == "up"
 }

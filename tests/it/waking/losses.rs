@@ -22,13 +22,6 @@ fn refusal_of(event: &Event) -> Option<(bool, String, Cause)> {
     }
 }
 
-fn urls<'s>(servers: &'s [Server], user: &str) -> impl Iterator<Item = String> + use<'s> {
-    let user = user.to_owned();
-    servers
-        .iter()
-        .map(move |server| format!("redis://{user}:secret@{}", server.address()))
-}
-
 #[test]
 fn connections_that_are_cut_are_made_again() {
     let servers = Server::several(3).unwrap();
@@ -128,25 +121,22 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
     }
 }
 
-/// Servers that have a user without a right.
-fn servers_without(user: &str, rule: &str) -> Vec<Server> {
+/// Servers, and the URLs of a user of theirs without a right.
+fn servers_without(rule: &str) -> (Vec<Server>, Vec<String>) {
     let servers = Server::several(3).unwrap();
-    let words = [
-        "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", rule,
-    ];
-    ask_each(&servers, &words);
-    servers
+    let urls = servers.each(|server| user(server, &["~*", "&*", "+@all", rule]));
+    (servers, urls)
 }
 
 #[test]
 fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     skip_unless!(has_users());
-    let servers = servers_without("deaf", "-subscribe");
+    let (servers, urls) = servers_without("-subscribe");
     let refusals = Seen::nothing();
-    let mine = Redlock::builder()
-        .nodes(urls(&servers, "deaf"))
-        .observer(refusals.by(refusal_of));
-    let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
+    let mine = client_at(urls, |builder| {
+        let builder = builder.node_timeout(Duration::from_secs(1));
+        builder.observer(refusals.by(refusal_of))
+    });
     let theirs = client(&servers);
     for _ in 0..3 {
         let held = take(&long_lock(&theirs, "k"));
@@ -170,12 +160,12 @@ fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
 #[test]
 fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     skip_unless!(has_users());
-    let servers = servers_without("mute", "resetchannels");
+    let (servers, urls) = servers_without("resetchannels");
     let refusals = Seen::nothing();
-    let theirs = Redlock::builder()
-        .nodes(urls(&servers, "mute"))
-        .observer(refusals.by(refusal_of));
-    let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
+    let theirs = client_at(urls, |builder| {
+        let builder = builder.node_timeout(Duration::from_secs(1));
+        builder.observer(refusals.by(refusal_of))
+    });
     let mine = client(&servers);
     for _ in 0..3 {
         let held = take(&long_lock(&theirs, "k"));
