@@ -15,24 +15,18 @@
 #[path = "../it/support"]
 #[allow(dead_code, reason = "a part of it is used here")]
 mod support {
+    pub(crate) mod child;
     pub(crate) mod process;
     pub(crate) mod server;
 }
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use quorumlock::{FenceChecker, Redlock};
 use rusqlite::{Connection, params};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
-use support::process::eventually;
+use support::child::{Child, End, Parent};
 use support::server::Server;
 
-const TEST: &str = "a_stale_holder_is_refused_by_the_fence_and_by_nothing_else";
-/// Set in the holder: the file of the database, whether it has a fence, and the nodes.
-const VARIABLE: &str = "QUORUMLOCK_STALE_WRITER";
 const RESOURCE: &str = "account/1";
 const TTL: Duration = Duration::from_millis(400);
 /// Long enough for anything that is to happen on a busy machine.
@@ -40,29 +34,24 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
-    if let Ok(order) = std::env::var(VARIABLE) {
-        let words: Vec<&str> = order.split(' ').collect();
-        return hold(Path::new(words[0]), words[1] == "fenced", &words[2..]);
-    }
     let servers = Server::several(3).unwrap();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
     for is_fenced in [true, false] {
         let path = servers[0].directory().join(format!("bank.{is_fenced}"));
+        // Before there is a connection to the database, or a client.
+        let mut holder = Child::fork(End::Vanish, |parent| hold(&path, is_fenced, &urls, parent));
         let database = open(&path);
-        database
-            .execute(
-                "CREATE TABLE account (id INTEGER PRIMARY KEY, state TEXT, fence INTEGER)",
-                (),
-            )
-            .unwrap();
-        database
-            .execute("INSERT INTO account VALUES (1, 'new', 0)", ())
-            .unwrap();
+        let table = "CREATE TABLE account (id INTEGER PRIMARY KEY, state TEXT, fence INTEGER)";
+        database.execute(table, ()).unwrap();
+        let row = "INSERT INTO account VALUES (1, 'new', 0)";
+        database.execute(row, ()).unwrap();
 
-        let mut holder = Holder::start(&path, is_fenced, &servers);
-        let stale: i64 = holder.hear("holds ").parse().unwrap();
-        kill(holder.pid(), Signal::SIGSTOP).unwrap();
-        let urls = servers.iter().map(Server::url);
-        let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
+        holder.let_continue();
+        let digits = std::iter::repeat_with(|| holder.receive());
+        let stale: String = digits.take_while(|letter| *letter != '\n').collect();
+        let stale: i64 = stale.parse().unwrap();
+        holder.stop();
+        let mutex = client(&urls).mutex(RESOURCE).ttl(TTL).fenced();
         let guard = mutex
             .lock_timeout(SOON)
             .unwrap()
@@ -71,10 +60,9 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         assert!(token > stale);
         assert_eq!(write(&database, "second", is_fenced.then_some(token)), 1);
         assert!(!guard.remaining().is_zero());
-        kill(holder.pid(), Signal::SIGCONT).unwrap();
-        holder.say("write");
-        let changed = holder.hear("changed ");
-        holder.end();
+        holder.go_on();
+        holder.let_continue();
+        let changed = holder.end(SOON);
 
         let state: String = database
             .query_row("SELECT state FROM account WHERE id = 1", (), |row| {
@@ -106,22 +94,20 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
     }
 }
 
-/// What the holder does.
-fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
+/// What the holder does, when the table is there. It sends its fence, and then how many rows its
+/// write has changed.
+fn hold(path: &Path, is_fenced: bool, urls: &[String], parent: &mut Parent) {
+    parent.wait();
     let database = open(path);
-    let guard = client(urls.iter().copied())
-        .mutex(RESOURCE)
-        .ttl(TTL)
-        .fenced()
-        .lock()
-        .unwrap();
+    let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
+    let guard = mutex.lock().unwrap();
     let token = guard.fence().get() as i64;
     assert!(!guard.remaining().is_zero(), "it looks, and all is well");
-    announce(&format!("holds {token}"));
+    parent.send(&format!("{token}\n"));
     // Here it is stopped. What it has to do next is to write.
-    std::io::stdin().read_line(&mut String::new()).unwrap();
+    parent.wait();
     let changed = write(&database, "first", is_fenced.then_some(token));
-    announce(&format!("changed {changed}"));
+    parent.send(&changed.to_string());
 }
 
 /// Writes to the row, with the fence or without, and returns how many rows were changed.
@@ -137,9 +123,9 @@ fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
 }
 
 /// A client with a long node timeout: a busy machine is no reason to fail.
-fn client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+fn client(urls: &[String]) -> Redlock {
     Redlock::builder()
-        .nodes(urls)
+        .nodes(urls.iter().map(String::as_str))
         .node_timeout(Duration::from_secs(1))
         .build()
         .unwrap()
@@ -149,66 +135,4 @@ fn open(path: &Path) -> Connection {
     let database = Connection::open(path).unwrap();
     database.busy_timeout(SOON).unwrap();
     database
-}
-
-fn announce(line: &str) {
-    let mut out = std::io::stdout();
-    out.write_all(format!("\n{line}\n").as_bytes())
-        .and_then(|()| out.flush())
-        .unwrap();
-}
-
-struct Holder {
-    process: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
-}
-
-impl Holder {
-    fn start(path: &Path, is_fenced: bool, servers: &[Server]) -> Holder {
-        let urls: Vec<String> = servers.iter().map(Server::url).collect();
-        let kind = if is_fenced { "fenced" } else { "plain" };
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
-            .env(
-                VARIABLE,
-                format!("{} {kind} {}", path.display(), urls.join(" ")),
-            )
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        Holder { process, lines }
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.process.id().cast_signed())
-    }
-
-    /// What follows these words in the next line that begins with them.
-    fn hear(&mut self, words: &str) -> String {
-        let rest =
-            |line: std::io::Result<String>| line.unwrap().strip_prefix(words).map(str::to_owned);
-        self.lines
-            .by_ref()
-            .find_map(rest)
-            .expect("the holder lives")
-    }
-
-    fn say(&mut self, line: &str) {
-        writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn end(&mut self) {
-        let has_ended = || self.process.try_wait().unwrap().is_some();
-        assert!(eventually(SOON, has_ended));
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // After a failure it may be stopped, or waiting.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
