@@ -92,23 +92,46 @@ impl Sort {
     }
 }
 
-/// What a thread calls for.
-pub(crate) enum Lock {
-    Alone(Mutex<Any>),
-    Read(Mutex<Read>),
-    Write(Mutex<Write>),
-    FencedWrite(Mutex<Fenced<Write>>),
-    Permit(Mutex<Slot>),
+/// What a thread calls for, and what it gets, of each of these kinds.
+macro_rules! kinds {
+    ($($kind:ident($marker:ty)),*) => {
+        pub(crate) enum Lock {
+            $($kind(Mutex<$marker>)),*
+        }
+
+        pub(crate) enum Guard {
+            $($kind(MutexGuard<$marker>)),*
+        }
+
+        impl Lock {
+            pub(crate) fn ttl(self, ttl: Duration) -> Lock {
+                match self {
+                    $(Lock::$kind(mutex) => Lock::$kind(mutex.ttl(ttl))),*
+                }
+            }
+
+            pub(crate) fn watchdog(self, watchdog: Watchdog) -> Lock {
+                match self {
+                    $(Lock::$kind(mutex) => Lock::$kind(mutex.watchdog(watchdog))),*
+                }
+            }
+        }
+
+        $(impl From<MutexGuard<$marker>> for Guard {
+            fn from(guard: MutexGuard<$marker>) -> Guard {
+                Guard::$kind(guard)
+            }
+        })*
+    };
 }
 
-/// What it gets.
-pub(crate) enum Guard {
-    Alone(MutexGuard<Any>),
-    Read(MutexGuard<Read>),
-    Write(MutexGuard<Write>),
-    FencedWrite(MutexGuard<Fenced<Write>>),
-    Permit(MutexGuard<Slot>),
-}
+kinds!(
+    Alone(Any),
+    Read(Read),
+    Write(Write),
+    FencedWrite(Fenced<Write>),
+    Permit(Slot)
+);
 
 /// Does the same with a lock, or a guard, of any kind.
 macro_rules! any {
@@ -142,26 +165,6 @@ impl Lock {
         }
     }
 
-    pub(crate) fn ttl(self, ttl: Duration) -> Lock {
-        match self {
-            Lock::Alone(mutex) => Lock::Alone(mutex.ttl(ttl)),
-            Lock::Read(mutex) => Lock::Read(mutex.ttl(ttl)),
-            Lock::Write(mutex) => Lock::Write(mutex.ttl(ttl)),
-            Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.ttl(ttl)),
-            Lock::Permit(mutex) => Lock::Permit(mutex.ttl(ttl)),
-        }
-    }
-
-    pub(crate) fn watchdog(self, watchdog: Watchdog) -> Lock {
-        match self {
-            Lock::Alone(mutex) => Lock::Alone(mutex.watchdog(watchdog)),
-            Lock::Read(mutex) => Lock::Read(mutex.watchdog(watchdog)),
-            Lock::Write(mutex) => Lock::Write(mutex.watchdog(watchdog)),
-            Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.watchdog(watchdog)),
-            Lock::Permit(mutex) => Lock::Permit(mutex.watchdog(watchdog)),
-        }
-    }
-
     pub(crate) fn try_lock(&self) -> Result<Option<Guard>> {
         any!(Lock, self, mutex => Ok(mutex.try_lock()?.map(Guard::from)))
     }
@@ -176,36 +179,6 @@ impl Lock {
 
     pub(crate) fn lock_timeout(&self, timeout: Duration) -> Result<Option<Guard>> {
         self.lock_with(&Wait::timeout(timeout))
-    }
-}
-
-impl From<MutexGuard<Any>> for Guard {
-    fn from(guard: MutexGuard<Any>) -> Guard {
-        Guard::Alone(guard)
-    }
-}
-
-impl From<MutexGuard<Read>> for Guard {
-    fn from(guard: MutexGuard<Read>) -> Guard {
-        Guard::Read(guard)
-    }
-}
-
-impl From<MutexGuard<Write>> for Guard {
-    fn from(guard: MutexGuard<Write>) -> Guard {
-        Guard::Write(guard)
-    }
-}
-
-impl From<MutexGuard<Fenced<Write>>> for Guard {
-    fn from(guard: MutexGuard<Fenced<Write>>) -> Guard {
-        Guard::FencedWrite(guard)
-    }
-}
-
-impl From<MutexGuard<Slot>> for Guard {
-    fn from(guard: MutexGuard<Slot>) -> Guard {
-        Guard::Permit(guard)
     }
 }
 
