@@ -5,7 +5,7 @@
 //! process goes on.
 
 use crate::events::extension::ExtendOutcome;
-use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, Plan, SECOND};
+use crate::plan::{Bounds, Data, Kind, MILLISECOND, Plan, SECOND};
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::world::World;
@@ -77,22 +77,17 @@ pub(crate) fn lose(
         } else {
             random.magnitude(MILLISECOND, at + 1)
         };
-        plan.add(at.saturating_sub(age), Kind::Save { node });
+        plan.add(at.saturating_sub(age), Kind::Save.of_node(node));
     }
-    let crash = |data, is_dark| Kind::Crash {
-        node,
-        time,
-        data,
-        is_dark,
-    };
     let kind = match way {
-        Way::Restart => crash(Data::Lost, random.once_in(2)),
-        Way::Snapshot => crash(Data::Saved, random.once_in(2)),
-        Way::FailOver => crash(Data::OfReplica, false),
-        Way::Flush => Kind::Flush { node },
-        Way::Resync => Kind::Resync { node, time },
+        Way::Restart => Kind::crash(Data::Lost, random.once_in(2)),
+        Way::Snapshot => Kind::crash(Data::Saved, random.once_in(2)),
+        Way::FailOver => Kind::Crash(Data::OfReplica),
+        Way::Flush => Kind::Flush,
+        Way::Resync => Kind::Resync,
     };
-    plan.add(at, kind);
+    let time = if way == Way::Flush { 0 } else { time };
+    plan.add(at, kind.of_node(node).lasting(time));
 }
 
 impl Plan {
@@ -181,12 +176,9 @@ fn a_reply_that_no_thread_has_read_is_no_late_one() {
         // It makes no call at the end, and so it does not learn that nodes count again.
         plan.clients[0].is_observed = false;
         plan.paths[1].delay = 3 * MILLISECOND;
-        plan.faults = [0, 2]
-            .map(|node| Fault {
-                at: 3 * SECOND,
-                kind: Kind::Flush { node },
-            })
-            .to_vec();
+        for node in [0, 2] {
+            plan.add(3 * SECOND, Kind::Flush.of_node(node));
+        }
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             kernel::spawn(0, || {
                 let redlock = clients::open(0);
@@ -220,10 +212,7 @@ fn nodes_are_noted_though_no_call_waits_for_it() {
         // Its locks are not the judge's.
         plan.clients[0].is_observed = false;
         plan.paths[2].delay = 3 * MILLISECOND;
-        plan.faults = vec![Fault {
-            at: 2 * SECOND,
-            kind: Kind::Flush { node: 2 },
-        }];
+        plan.add(2 * SECOND, Kind::Flush.of_node(2));
         let world = kernel::run(World::new(plan, Trace::silent()), || {
             kernel::spawn(0, || {
                 let mutex = clients::open(0).mutex("r0");

@@ -13,7 +13,7 @@
 use crate::holds::Hold;
 use crate::judge::{Command, NODES, Token};
 use crate::machine::Node;
-use crate::plan::{Kind, MILLISECOND, SECOND};
+use crate::plan::{Fault, Kind, MILLISECOND, SECOND};
 use crate::world::World;
 use quorumlock::RestartPolicy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,26 +127,22 @@ impl World {
     }
 
     /// A fault may keep nodes from their replies.
-    pub(crate) fn is_disturbed(&mut self, kind: &Kind) {
-        let time = match *kind {
-            Kind::Block { time, .. }
-            | Kind::Condition { time, .. }
-            | Kind::Crash { time, .. }
-            | Kind::Hang { time, .. }
-            | Kind::Refuse { time, .. }
-            | Kind::Resync { time, .. } => time,
-            Kind::Leave { .. }
-            | Kind::Pause { .. }
-            | Kind::Save { .. }
-            | Kind::SetWallClock { .. }
-            | Kind::Sleep { .. }
-            | Kind::StopFirst { .. } => return,
-            _ => 0,
-        };
-        let node = kind.clone().node().copied();
-        let until = Some(self.now + time);
-        for disturbed_until in
-            &mut self.judge.memory.disturbed_until[node.map_or(0..NODES, |node| node..node + 1)]
+    pub(crate) fn is_disturbed(&mut self, fault: &Fault) {
+        if matches!(
+            fault.kind,
+            Kind::KillFirst
+                | Kind::Leave
+                | Kind::Pause
+                | Kind::Save
+                | Kind::SetWallClock(_)
+                | Kind::Sleep
+                | Kind::StopFirst
+        ) {
+            return;
+        }
+        let until = Some(self.now + fault.time);
+        for disturbed_until in &mut self.judge.memory.disturbed_until
+            [fault.node.map_or(0..NODES, |node| node..node + 1)]
         {
             *disturbed_until = until.max(*disturbed_until);
         }
@@ -319,15 +315,14 @@ impl World {
         let Some(look) = look.filter(|look| look.read_at <= loss.at) else {
             return;
         };
-        let is_delayed = |kind: &Kind| {
-            !kind.loses_data()
-                && !matches!(
-                    kind,
-                    Kind::Save { .. } | Kind::SetNodeClock { .. } | Kind::SetWallClock { .. }
-                )
+        let delays = |fault: &Fault| {
+            let is_harmless = matches!(
+                fault.kind,
+                Kind::Save | Kind::SetNodeClock(_) | Kind::SetWallClock(_)
+            );
+            !fault.kind.loses_data() && !is_harmless
         };
-        let is_timed =
-            self.plan.is_prompt() && !self.plan.faults.iter().any(|fault| is_delayed(&fault.kind));
+        let is_timed = self.plan.is_prompt() && !self.plan.faults.iter().any(delays);
         let longest = SECOND * 102 / 100 + 4 * self.plan.longest_way() + 20 * self.plan.lateness;
         if !is_timed || written_at <= look.read_at + longest {
             self.judge.memory.unseen.insert((number, command.node));

@@ -1,6 +1,6 @@
 //! What strikes: each fault of a plan, done to the world, and its end.
 
-use crate::plan::{Data, Kind, SECOND};
+use crate::plan::{Data, Fault, Kind, SECOND};
 use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, Phase, World};
@@ -10,119 +10,102 @@ use quorumlock::embedded::Condition;
 const KEEP_ALIVE_AFTER: u64 = 10 * SECOND;
 
 impl World {
-    pub(crate) fn strike(&mut self, kind: &Kind) {
-        let now = self.now;
-        self.record(|| format!("{kind:?}"));
+    pub(crate) fn strike(&mut self, fault: &Fault) {
+        let Fault {
+            kind,
+            client,
+            node,
+            time,
+            ..
+        } = *fault;
+        self.record(|| format!("{fault:?}"));
         self.saw(name(kind));
-        self.is_disturbed(kind);
-        match *kind {
-            Kind::Block {
-                client,
-                node,
-                directions,
-                time,
-            } => {
-                for from in 0..self.clients.len() {
-                    for to in 0..self.nodes.len() {
-                        if client.is_some_and(|client| client != from)
-                            || node.is_some_and(|node| node != to)
-                        {
-                            continue;
-                        }
-                        let path = self.path(from, to);
-                        for (direction, blocked) in directions.into_iter().enumerate() {
-                            if blocked {
-                                path.blocked_until[direction] =
-                                    path.blocked_until[direction].max(now + time);
-                            }
-                        }
-                    }
-                }
+        self.is_disturbed(fault);
+        let struck = node.unwrap_or(0);
+        let struck_client = client.unwrap_or(0);
+        let is_up = self.nodes[struck].is_up;
+        match kind {
+            Kind::Block(directions) => self.block((client, node), directions, time),
+            Kind::Condition(condition) if is_up => {
+                self.nodes[struck].store.set_condition(condition);
+                self.recover_later(struck, time);
             }
-            Kind::Condition {
-                node,
-                condition,
-                time,
-            } if self.nodes[node].is_up => {
-                self.nodes[node].store.set_condition(condition);
-                self.recover_later(node, time);
-            }
-            Kind::Crash {
-                node,
-                time,
-                data,
-                is_dark,
-            } => self.crash(node, time, data, is_dark),
-            Kind::Cut { client, node } => {
-                for index in self.live_connections(client, Some(node)) {
-                    self.cut(index);
-                }
-            }
-            Kind::CutSubscribers { client, node } => {
-                for index in self.live_connections(client, Some(node)) {
-                    if self.connections[index].is_subscriber {
+            Kind::Crash(data) => self.crash(struck, time, data, false),
+            Kind::Cut | Kind::CutSubscribers => {
+                for index in self.live_connections(client, node) {
+                    if kind == Kind::Cut || self.connections[index].is_subscriber {
                         self.cut(index);
                     }
                 }
             }
-            Kind::Evict { node } | Kind::Flush { node } => self.lose_data(node, Data::Lost),
-            Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
-            Kind::Hang { node, time } if self.nodes[node].is_up => {
-                self.nodes[node].is_hung = true;
-                self.recover_later(node, time);
+            Kind::Evict | Kind::Flush => self.lose_data(struck, Data::Lost),
+            Kind::ForgetScripts => self.nodes[struck].store.forget_scripts(),
+            Kind::Hang if is_up => {
+                self.nodes[struck].is_hung = true;
+                self.recover_later(struck, time);
             }
-            Kind::Leave { client } => self.leave(client),
-            Kind::LoseQueues { node } => self.lose_queues(node),
-            Kind::Pause { client, time } => self.pause(client, time),
-            Kind::Refuse {
-                node,
-                refusal,
-                time,
-            } if self.nodes[node].is_up => {
-                self.nodes[node].refusal = Some(refusal);
-                self.recover_later(node, time);
-            }
-            Kind::Resync { node, time } if self.nodes[node].is_up => {
-                self.lose_data(node, Data::Saved);
-                self.nodes[node].store.set_condition(Condition::Replica);
-                self.recover_later(node, time);
-            }
-            Kind::Save { node } => {
-                self.nodes[node].saved = Some(Box::new(self.nodes[node].store.clone()))
-            }
-            Kind::SetNodeClock { node, by } => {
-                self.nodes[node].offset += by;
-                self.read_entries_again(node);
-            }
-            Kind::SetWallClock { client, by } => {
-                self.clients[client].wall_offset += by;
-                self.clients[client].pauses += 1;
-            }
-            Kind::Sleep { client, time } => self.put_to_sleep(client, time),
-            Kind::StopFirst { node, time } => {
-                let first = self.first_in_a_queue(node);
-                match (first, time) {
-                    (None, _) => {}
-                    (Some(client), Some(time)) => {
-                        self.saw("a client that is stopped while its entry is first");
-                        self.pause(client, time);
-                    }
-                    (Some(client), None) => {
-                        self.saw("a client that is killed while its entry is first");
-                        self.leave(client);
-                    }
+            Kind::KillFirst => {
+                if let Some(first) = self.first_in_a_queue(struck) {
+                    self.saw("a client that is killed while its entry is first");
+                    self.leave(first);
                 }
             }
-            Kind::Void { client, node } => {
-                for index in self.live_connections(Some(client), Some(node)) {
+            Kind::Leave => self.leave(struck_client),
+            Kind::LoseQueues => self.lose_queues(struck),
+            Kind::MachineCrash(data) => self.crash(struck, time, data, true),
+            Kind::Pause => self.pause(struck_client, time),
+            Kind::Refuse(refusal) if is_up => {
+                self.nodes[struck].refusal = Some(refusal);
+                self.recover_later(struck, time);
+            }
+            Kind::Resync if is_up => {
+                self.lose_data(struck, Data::Saved);
+                self.nodes[struck].store.set_condition(Condition::Replica);
+                self.recover_later(struck, time);
+            }
+            Kind::Save => {
+                self.nodes[struck].saved = Some(Box::new(self.nodes[struck].store.clone()));
+            }
+            Kind::SetNodeClock(by) => {
+                self.nodes[struck].offset += by;
+                self.read_entries_again(struck);
+            }
+            Kind::SetWallClock(by) => {
+                self.clients[struck_client].wall_offset += by;
+                self.clients[struck_client].pauses += 1;
+            }
+            Kind::Sleep => self.put_to_sleep(struck_client, time),
+            Kind::StopFirst => {
+                if let Some(first) = self.first_in_a_queue(struck) {
+                    self.saw("a client that is stopped while its entry is first");
+                    self.pause(first, time);
+                }
+            }
+            Kind::Void => {
+                for index in self.live_connections(client, node) {
                     self.connections[index].is_void = true;
                 }
             }
             // The node is down.
-            Kind::Condition { .. }
-            | Kind::Hang { .. }
-            | Kind::Refuse { .. }
-            | Kind::Resync { .. } => {}
+            Kind::Condition(_) | Kind::Hang | Kind::Refuse(_) | Kind::Resync => {}
+        }
+    }
+
+    /// Blocks the paths of this client, or all, to this node, or all.
+    fn block(
+        &mut self,
+        (client, node): (Option<usize>, Option<usize>),
+        directions: [bool; 2],
+        time: u64,
+    ) {
+        let until = self.now + time;
+        for from in (0..self.clients.len()).filter(|&from| client.is_none_or(|it| it == from)) {
+            for to in (0..self.nodes.len()).filter(|&to| node.is_none_or(|it| it == to)) {
+                let ends = self.path(from, to).blocked_until.iter_mut().zip(directions);
+                for (end, _) in ends.filter(|(_, is_blocked)| *is_blocked) {
+                    *end = until.max(*end);
+                }
+            }
         }
     }
 
@@ -218,62 +201,41 @@ impl World {
     }
 }
 
-fn name(kind: &Kind) -> &'static str {
+fn name(kind: Kind) -> &'static str {
     match kind {
-        Kind::Block {
-            directions: [true, true],
-            ..
-        } => "fault: a path is blocked",
-        Kind::Block { .. } => "fault: a path is blocked in one direction",
-        Kind::Condition {
-            condition: Condition::Loading,
-            ..
-        } => "fault: a node loads its data",
-        Kind::Condition {
-            condition: Condition::Replica,
-            ..
-        } => "fault: a node is a replica",
-        Kind::Condition { .. } => "fault: a node is out of memory",
-        Kind::Crash {
-            data: Data::Lost, ..
-        } => "fault: a node loses its data",
-        Kind::Crash {
-            data: Data::Saved, ..
-        } => "fault: a node comes back with a snapshot",
-        Kind::Crash {
-            data: Data::OfReplica,
-            ..
-        } => "fault: a replica that lags becomes the master",
-        Kind::Crash { is_dark: true, .. } => "fault: a machine crashes",
-        Kind::Crash { .. } => "fault: a node crashes",
-        Kind::Cut { .. } => "fault: connections are reset",
-        Kind::CutSubscribers { .. } => "fault: subscriber connections are reset",
-        Kind::Evict { .. } => "fault: a node evicts keys",
-        Kind::Flush { .. } => "fault: a node is flushed",
-        Kind::ForgetScripts { .. } => "fault: a node forgets its scripts",
-        Kind::Hang { .. } => "fault: a node hangs",
-        Kind::Leave { .. } => "fault: a client is killed",
-        Kind::LoseQueues { .. } => "fault: queues are deleted",
-        Kind::Pause { .. } => "fault: a client is paused",
-        Kind::Resync { .. } => "fault: a node is a replica with other data for a while",
-        Kind::Save { .. } => "a copy of a node's data",
-        Kind::SetNodeClock { by: 1.., .. } => "fault: a node's clock is set forward",
-        Kind::SetNodeClock { .. } => "fault: a node's clock is set",
-        Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
-        Kind::Refuse {
-            refusal: Refusal::Busy,
-            ..
-        } => "fault: a node is busy with a script",
-        Kind::Refuse {
-            refusal: Refusal::Misconf,
-            ..
-        } => "fault: a node cannot write to its disk",
-        Kind::Refuse {
-            refusal: Refusal::NoReplicas,
-            ..
-        } => "fault: a node has too few replicas",
-        Kind::Sleep { .. } => "fault: a client's machine sleeps",
-        Kind::StopFirst { .. } => "fault: the first in a queue is stopped or killed",
-        Kind::Void { .. } => "fault: a connection is half-open",
+        Kind::Block([true, true]) => "fault: a path is blocked",
+        Kind::Block(_) => "fault: a path is blocked in one direction",
+        Kind::Condition(Condition::Loading) => "fault: a node loads its data",
+        Kind::Condition(Condition::Replica) => "fault: a node is a replica",
+        Kind::Condition(_) => "fault: a node is out of memory",
+        Kind::Crash(Data::Lost) | Kind::MachineCrash(Data::Lost) => "fault: a node loses its data",
+        Kind::Crash(Data::Saved) | Kind::MachineCrash(Data::Saved) => {
+            "fault: a node comes back with a snapshot"
+        }
+        Kind::Crash(Data::OfReplica) | Kind::MachineCrash(Data::OfReplica) => {
+            "fault: a replica that lags becomes the master"
+        }
+        Kind::Crash(Data::Kept) => "fault: a node crashes",
+        Kind::MachineCrash(Data::Kept) => "fault: a machine crashes",
+        Kind::Cut => "fault: connections are reset",
+        Kind::CutSubscribers => "fault: subscriber connections are reset",
+        Kind::Evict => "fault: a node evicts keys",
+        Kind::Flush => "fault: a node is flushed",
+        Kind::ForgetScripts => "fault: a node forgets its scripts",
+        Kind::Hang => "fault: a node hangs",
+        Kind::Leave => "fault: a client is killed",
+        Kind::LoseQueues => "fault: queues are deleted",
+        Kind::Pause => "fault: a client is paused",
+        Kind::Resync => "fault: a node is a replica with other data for a while",
+        Kind::Save => "a copy of a node's data",
+        Kind::SetNodeClock(1..) => "fault: a node's clock is set forward",
+        Kind::SetNodeClock(_) => "fault: a node's clock is set",
+        Kind::SetWallClock(_) => "fault: a client's wall clock is set",
+        Kind::Refuse(Refusal::Busy) => "fault: a node is busy with a script",
+        Kind::Refuse(Refusal::Misconf) => "fault: a node cannot write to its disk",
+        Kind::Refuse(Refusal::NoReplicas) => "fault: a node has too few replicas",
+        Kind::Sleep => "fault: a client's machine sleeps",
+        Kind::KillFirst | Kind::StopFirst => "fault: the first in a queue is stopped or killed",
+        Kind::Void => "fault: a connection is half-open",
     }
 }

@@ -176,17 +176,11 @@ impl PathPlan {
 impl Plan {
     /// The longest time to live, in true time, whatever the clocks do.
     fn longest_ttl(&self) -> u64 {
-        let set_back: i64 = self
-            .faults
-            .iter()
-            .map(|fault| {
-                if let Kind::SetNodeClock { by, .. } = fault.kind {
-                    by.min(0)
-                } else {
-                    0
-                }
-            })
-            .sum();
+        let set_back = |fault: &Fault| match fault.kind {
+            Kind::SetNodeClock(by) => by.min(0),
+            _ => 0,
+        };
+        let set_back: i64 = self.faults.iter().map(set_back).sum();
         self.ttls.iter().max().map_or(0, |&ttl| {
             ttl.max(self.settling_ttl()) * MILLISECOND * 101 / 100
         }) + set_back.unsigned_abs()
@@ -290,8 +284,8 @@ impl Plan {
         delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
     }
 
-    pub(crate) fn add(&mut self, at: u64, kind: Kind) {
-        self.faults.push(Fault { at, kind });
+    pub(crate) fn add(&mut self, at: u64, fault: Fault) {
+        self.faults.push(Fault { at, ..fault });
     }
 
     /// Leaves out all faults and what only delays a run, and all resources but one.

@@ -102,20 +102,12 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
         let node = random.index(plan.nodes.len());
         let time = random.magnitude(100 * MILLISECOND, 2 * SECOND);
         let is_dark = random.once_in(4);
-        strike(
-            plan,
-            random,
-            Kind::Crash {
-                node,
-                time,
-                data: Data::Kept,
-                is_dark,
-            },
-        );
+        let kind = Kind::crash(Data::Kept, is_dark);
+        strike(plan, random, kind.of_node(node).lasting(time));
     }
     for _ in 0..random.between(10, 40) {
         let node = random.index(plan.nodes.len());
-        strike(plan, random, Kind::ForgetScripts { node });
+        strike(plan, random, Kind::ForgetScripts.of_node(node));
     }
 }
 
@@ -145,7 +137,7 @@ fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
     for _ in 0..count {
         let client = random.index(plan.clients.len());
         let time = random.magnitude(200 * MILLISECOND, 4 * SECOND);
-        strike(plan, random, Kind::Sleep { client, time });
+        strike(plan, random, Kind::Sleep.of_client(client).lasting(time));
     }
 }
 
@@ -170,16 +162,8 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
     for _ in 0..random.between(8, 16) {
         let time = random.between(300, 600) * MILLISECOND;
         let directions = random.pick(&[BOTH, BOTH, REPLIES]);
-        strike(
-            plan,
-            random,
-            Kind::Block {
-                client: Some(0),
-                node: None,
-                directions,
-                time,
-            },
-        );
+        let block = Kind::Block(directions).of_client(0);
+        strike(plan, random, block.lasting(time));
     }
 }
 
@@ -219,15 +203,8 @@ fn lost_keys(plan: &mut Plan, random: &mut Random) {
     for _ in 0..random.between(40, 80) {
         let node = random.index(plan.nodes.len());
         let time = random.between(50, 400) * MILLISECOND;
-        strike(
-            plan,
-            random,
-            Kind::Condition {
-                node,
-                condition: Condition::OutOfMemory,
-                time,
-            },
-        );
+        let kind = Kind::Condition(Condition::OutOfMemory);
+        strike(plan, random, kind.of_node(node).lasting(time));
     }
 }
 
@@ -250,19 +227,13 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
         for node in 0..plan.nodes.len() {
             let time = random.between(1, 20) * MILLISECOND;
             let is_dark = random.once_in(2);
-            let kind = match demotes {
-                true => Kind::Resync {
-                    node,
-                    time: 1_500 * MILLISECOND + 50 * time,
-                },
-                false => Kind::Crash {
-                    node,
-                    time,
-                    data: Data::Lost,
-                    is_dark,
-                },
+            let fault = if demotes {
+                let time = 1_500 * MILLISECOND + 50 * time;
+                Kind::Resync.of_node(node).lasting(time)
+            } else {
+                Kind::crash(Data::Lost, is_dark).of_node(node).lasting(time)
             };
-            plan.add(at, kind);
+            plan.add(at, fault);
         }
         for client in 1..plan.clients.len() {
             if random.once_in(2) && plan.clients[client].begins_at == 0 && !demotes {
@@ -270,13 +241,7 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
             }
             let by = random.between(3, 30) * SECOND;
             let then = at + random.magnitude(30 * MILLISECOND, SECOND);
-            plan.add(
-                then,
-                Kind::SetWallClock {
-                    client,
-                    by: by as i64,
-                },
-            );
+            plan.add(then, Kind::SetWallClock(by as i64).of_client(client));
         }
         at += random.between(4 * SECOND, 6 * SECOND);
     }
@@ -367,13 +332,7 @@ fn forget(plan: &mut Plan, random: &mut Random, ways: &[Way], at: u64, steps: bo
         if steps && count < nodes && random.once_in(2) {
             let then = at + time + random.magnitude(MILLISECOND, SECOND);
             let by = random.between(2, 30) * SECOND;
-            plan.add(
-                then,
-                Kind::SetNodeClock {
-                    node,
-                    by: by as i64,
-                },
-            );
+            plan.add(then, Kind::SetNodeClock(by as i64).of_node(node));
         }
     }
 }
@@ -409,19 +368,12 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
         let node = random.index(plan.nodes.len());
         let refusal = random.pick(&Refusal::ALL);
         let time = random.magnitude(10 * MILLISECOND, SECOND);
-        strike(
-            plan,
-            random,
-            Kind::Refuse {
-                node,
-                refusal,
-                time,
-            },
-        );
+        let kind = Kind::Refuse(refusal);
+        strike(plan, random, kind.of_node(node).lasting(time));
     }
     for _ in 0..random.between(20, 60) {
         let node = random.index(plan.nodes.len());
-        strike(plan, random, Kind::ForgetScripts { node });
+        strike(plan, random, Kind::ForgetScripts.of_node(node));
     }
 }
 
@@ -441,25 +393,12 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
         // The floors lie behind what nodes have given out: fences go up by one.
         let at = random.below(300 * MILLISECOND);
         let by = random.between(20 * SECOND, 60 * SECOND);
-        plan.add(
-            at,
-            Kind::SetWallClock {
-                client,
-                by: -(by as i64),
-            },
-        );
+        plan.add(at, Kind::SetWallClock(-(by as i64)).of_client(client));
     }
     for _ in 0..random.between(60, 120) {
         let node = random.index(plan.nodes.len());
         let by = random.magnitude(50 * MILLISECOND, SECOND);
-        strike(
-            plan,
-            random,
-            Kind::SetNodeClock {
-                node,
-                by: by as i64,
-            },
-        );
+        strike(plan, random, Kind::SetNodeClock(by as i64).of_node(node));
     }
 }
 
@@ -546,7 +485,7 @@ fn each_client(plan: &mut Plan, change: impl FnMut(&mut ClientPlan)) {
 }
 
 /// Adds a fault at any time before all faults end.
-fn strike(plan: &mut Plan, random: &mut Random, kind: Kind) {
+fn strike(plan: &mut Plan, random: &mut Random, fault: Fault) {
     let at = random.below(plan.fault_time);
-    plan.add(at, kind);
+    plan.add(at, fault);
 }

@@ -8,7 +8,7 @@
 
 use crate::campaign::run;
 use crate::holds::{self, Taken};
-use crate::plan::{Bounds, Data, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
+use crate::plan::{Bounds, Data, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
 use crate::{clients, kernel};
@@ -59,31 +59,19 @@ pub(crate) fn quiet(seed: u64, nodes: usize) -> Plan {
 /// Every node hangs, with requests that it has taken, and then its machine goes off for a moment.
 fn with_machines_that_restart(mut plan: Plan) -> Plan {
     for node in 0..plan.nodes.len() {
-        let hang = Kind::Hang {
-            node,
-            time: 10 * SECOND,
-        };
-        let crash = Kind::Crash {
-            node,
-            time: MILLISECOND / 2,
-            data: Data::Kept,
-            is_dark: true,
-        };
+        let hang = Kind::Hang.of_node(node).lasting(10 * SECOND);
+        let crash = Kind::MachineCrash(Data::Kept).of_node(node);
         let end = plan.fault_time;
         plan.add(end - 3 * SECOND, hang);
-        plan.add(end - MILLISECOND, crash);
+        plan.add(end - MILLISECOND, crash.lasting(MILLISECOND / 2));
     }
     plan
 }
 
 /// The first node loads its data most of the time.
 fn with_a_node_that_loads(mut plan: Plan) -> Plan {
-    let kind = Kind::Condition {
-        node: 0,
-        condition: Condition::Loading,
-        time: 4 * SECOND,
-    };
-    plan.add(SECOND / 2, kind);
+    let loads = Kind::Condition(Condition::Loading).of_node(0);
+    plan.add(SECOND / 2, loads.lasting(4 * SECOND));
     plan
 }
 

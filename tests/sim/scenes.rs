@@ -2,16 +2,17 @@
 //! matters. Random plans seldom get there, or break no rule by it.
 
 use crate::algorithm::node::NodeSet;
+use crate::api::guard::MutexGuard;
 use crate::api::node_status::NodeStatus;
 use crate::api::redlock::Redlock;
 use crate::api::shutdown::ShutdownOutcome;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::engine::nodes::status::NodeState;
-use crate::events::error::ErrorKind;
+use crate::events::error::{ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::kernel::with;
-use crate::plan::{Data, Kind, MILLISECOND, Plan, SECOND};
+use crate::plan::{Data, Fault, Kind, MILLISECOND, Plan, SECOND};
 use crate::recovery::quiet;
 use crate::trace::Trace;
 use crate::wire::Connection;
@@ -54,8 +55,8 @@ fn play(change: impl Fn(&mut Plan), scene: fn(Redlock)) -> Box<World> {
     last.expect("there are seeds")
 }
 
-fn strike(kind: Kind) {
-    with(|world| world.strike(&kind));
+fn strike(fault: Fault) {
+    with(|world| world.strike(&fault));
 }
 
 fn pass(millis: u64) {
@@ -84,14 +85,12 @@ fn has_key(node: usize, key: &str) -> bool {
     keys(node).iter().any(|other| other == key)
 }
 
-fn has_two_clients(plan: &mut Plan) {
-    has_clients(plan, 2);
-}
-
 /// So many as the one there is, each with paths as that one has.
-fn has_clients(plan: &mut Plan, clients: usize) {
-    plan.clients = vec![plan.clients[0].clone(); clients];
-    plan.paths = vec![plan.paths.clone(); clients].concat();
+fn has_clients(clients: usize) -> impl Fn(&mut Plan) {
+    move |plan| {
+        plan.clients = vec![plan.clients[0].clone(); clients];
+        plan.paths = vec![plan.paths.clone(); clients].concat();
+    }
 }
 
 /// A command of another program. Returns the reply.
@@ -112,6 +111,11 @@ fn give_away(nodes: &[usize], name: &str) {
     }
 }
 
+/// A socket takes a part of a command at a time.
+fn narrow(plan: &mut Plan) {
+    plan.window = 64;
+}
+
 /// Every reply takes ten milliseconds.
 fn far(plan: &mut Plan) {
     set_delay(plan, 5);
@@ -122,6 +126,24 @@ fn set_delay(plan: &mut Plan, millis: u64) {
     for path in &mut plan.paths {
         path.delay = millis * MILLISECOND;
     }
+}
+
+fn watched(redlock: &Redlock) -> MutexGuard {
+    let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
+    mutex.lock().unwrap()
+}
+
+/// The call fails for this reason.
+#[track_caller]
+fn assert_fails<T>(result: Result<T>, kind: ErrorKind) {
+    let error = result.map(drop).expect_err("it fails");
+    assert_eq!(error.kind(), kind, "{error}");
+}
+
+/// No node has the key.
+#[track_caller]
+fn assert_gone(key: &str) {
+    assert!((0..3).all(|node| !has_key(node, key)), "{key}");
 }
 
 /// The metrics of the client.
@@ -145,38 +167,38 @@ fn assert_dropped(outcome: &str) {
     assert!(text.contains(&line), "{text}");
 }
 
-fn blocked(client: usize, time: u64) -> Kind {
-    Kind::Block {
-        client: Some(client),
-        node: Some(0),
-        directions: [true, true],
-        time,
-    }
+/// The path of this client to the first node.
+fn blocked(client: usize, time: u64) -> Fault {
+    let block = Kind::Block([true, true]);
+    block.between(Some(client), Some(0)).lasting(time)
 }
 
-fn crashed(node: usize, time: u64) -> Kind {
-    Kind::Crash {
-        node,
-        time,
-        data: Data::Kept,
-        is_dark: false,
-    }
+fn crashed(node: usize, time: u64) -> Fault {
+    Kind::Crash(Data::Kept).of_node(node).lasting(time)
 }
 
 /// It is back in a moment, without its data.
-fn emptied(node: usize) -> Kind {
-    Kind::Crash {
-        node,
-        time: 100 * MILLISECOND,
-        data: Data::Lost,
-        is_dark: false,
+fn emptied(node: usize) -> Fault {
+    let crash = Kind::Crash(Data::Lost).of_node(node);
+    crash.lasting(100 * MILLISECOND)
+}
+
+/// The connections of the client to the first node are lost.
+fn cut_first() {
+    strike(Kind::Cut.between(Some(0), Some(0)));
+}
+
+fn flush(nodes: impl IntoIterator<Item = usize>) {
+    for node in nodes {
+        strike(Kind::Flush.of_node(node));
     }
 }
 
-const CUT: Kind = Kind::Cut {
-    client: Some(0),
-    node: 0,
-};
+fn hang(nodes: impl IntoIterator<Item = usize>, time: u64) {
+    for node in nodes {
+        strike(Kind::Hang.of_node(node).lasting(time));
+    }
+}
 
 /// Rule 4.4: the connection was lost while the lock was held, and the one that the release is
 /// queued on is still being made when the program ends.
@@ -186,7 +208,7 @@ fn the_last_handle_waits_for_a_release_on_a_connection_that_is_being_made() {
     play(one_far, |redlock| {
         let guard = redlock.mutex("r0").lock().unwrap();
         pass(100);
-        strike(CUT);
+        cut_first();
         pass(50);
         assert!(has_key(0, "r0"));
         drop((guard, redlock));
@@ -219,7 +241,7 @@ fn connects_that_hang_are_begun_again_while_a_release_is_pending() {
     play_quiet(|redlock| {
         let guard = redlock.mutex("r0").lock().unwrap();
         pass(100);
-        strike(CUT);
+        cut_first();
         pass(50);
         strike(blocked(0, 15 * SECOND));
         drop(guard);
@@ -236,12 +258,7 @@ fn the_outcome_of_a_dropped_guard_is_counted_without_another_call() {
     play_quiet(|redlock| {
         let guard = redlock.mutex("r0").lock().unwrap();
         pass(100);
-        for node in [0, 1] {
-            strike(Kind::Hang {
-                node,
-                time: 10 * SECOND,
-            });
-        }
+        hang([0, 1], 10 * SECOND);
         drop(guard);
         pass(2_000);
         assert_dropped("unconfirmed");
@@ -340,10 +357,8 @@ fn a_replica_is_not_sent_what_it_would_refuse() {
         }
     });
     let times = |what| world.seen.get(what).copied().unwrap_or(0);
-    let (granted, refused) = (
-        times("a SET that is granted"),
-        times("a SET that is answered with an error"),
-    );
+    let granted = times("a SET that is granted");
+    let refused = times("a SET that is answered with an error");
     assert!(
         granted >= 200 && refused <= 5,
         "{granted} granted, {refused} refused: {:?}",
@@ -359,7 +374,7 @@ fn a_release_that_a_lost_connection_has_not_delivered_is_sent_on_the_next_one() 
         strike(blocked(0, 50 * MILLISECOND));
         drop(guard);
         pass(10);
-        strike(CUT);
+        cut_first();
         assert!(has_key(0, "r0"));
         pass(2_000);
         assert!(!has_key(0, "r0"));
@@ -370,7 +385,6 @@ fn a_release_that_a_lost_connection_has_not_delivered_is_sent_on_the_next_one() 
 /// no reply is on its way that would end the poll.
 #[test]
 fn what_a_full_socket_has_not_taken_is_sent_by_the_thread_that_polls() {
-    let narrow = |plan: &mut Plan| plan.window = 64;
     play(narrow, |redlock| {
         let other = clients::open(0).mutex("r0").lock().unwrap();
         let names = ["r1", "r2", "r3"];
@@ -382,9 +396,7 @@ fn what_a_full_socket_has_not_taken_is_sent_by_the_thread_that_polls() {
         pass(300);
         drop(guards);
         pass(100);
-        for name in names {
-            assert!((0..3).all(|node| !has_key(node, name)), "{name}");
-        }
+        names.into_iter().for_each(assert_gone);
         drop(other);
     });
 }
@@ -396,16 +408,13 @@ fn drops_guards_and_leaves_no_key(redlock: Redlock) {
     pass(300);
     drop(guards);
     pass(50);
-    for name in names {
-        assert!((0..3).all(|node| !has_key(node, name)), "{name}");
-    }
+    names.into_iter().for_each(assert_gone);
 }
 
 /// The same where no thread polls: releases that were not sent are sent at once, and not when no
 /// thread has looked for their answers for a while.
 #[test]
 fn what_a_full_socket_has_not_taken_is_sent_without_a_thread_that_polls() {
-    let narrow = |plan: &mut Plan| plan.window = 64;
     play(narrow, drops_guards_and_leaves_no_key);
 }
 
@@ -428,7 +437,10 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
         plan.paths[2].delay = 10 * MILLISECOND;
     };
     play(is_observed, |redlock| {
-        for losses in [[0, 1].map(|node| Kind::Flush { node }), [0, 1].map(emptied)] {
+        for losses in [
+            [0, 1].map(|node| Kind::Flush.of_node(node)),
+            [0, 1].map(emptied),
+        ] {
             let other = clients::open(0);
             // Until the third node has been looked at as well.
             for _ in 0..5 {
@@ -462,8 +474,7 @@ fn nodes_that_have_lost_a_lock_do_not_give_it_away() {
 #[test]
 fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
     play_quiet(|redlock| {
-        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-        let guard = mutex.lock().unwrap();
+        let guard = watched(&redlock);
         strike(emptied(0));
         assert!(!has_key(0, "r0"));
         pass(4_000);
@@ -476,18 +487,13 @@ fn a_watched_lock_is_repaired_when_a_node_has_come_back_without_it() {
 #[test]
 fn grants_of_two_renewals_do_not_add_up() {
     play_quiet(|redlock| {
-        let hung = |node, time| Kind::Hang {
-            node,
-            time: time * SECOND,
-        };
-        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-        let guard = mutex.lock().unwrap();
+        let guard = watched(&redlock);
         pass(4_000);
-        strike(hung(1, 6));
-        strike(hung(2, 30));
+        hang([1], 6 * SECOND);
+        hang([2], 30 * SECOND);
         pass(5_000);
         assert!(!guard.remaining().is_zero());
-        strike(hung(0, 20));
+        hang([0], 20 * SECOND);
         pass(12_000);
         assert!(guard.remaining().is_zero(), "no quorum has extended it");
         drop(guard);
@@ -505,11 +511,8 @@ fn a_node_that_replies_is_up_though_too_few_do_to_judge_it() {
     play(has_two_nodes, |redlock| {
         strike(crashed(1, 10 * SECOND));
         for _ in 0..5 {
-            redlock
-                .mutex("r0")
-                .try_lock()
-                .map(drop)
-                .expect_err("one votes");
+            // One votes.
+            assert_fails(redlock.mutex("r0").try_lock(), ErrorKind::Unavailable);
             pass(300);
         }
         let nodes = redlock.nodes().unwrap();
@@ -527,16 +530,14 @@ fn a_repaired_node_does_not_count_from_the_beginning() {
         let mutex = redlock.mutex("r0").fenced();
         let guard = mutex.lock().unwrap();
         let fence = guard.fence();
-        strike(Kind::SetWallClock {
-            client: 0,
-            by: -3_600 * SECOND.cast_signed(),
-        });
-        strike(Kind::Flush { node: 0 });
+        let by = -3_600 * SECOND.cast_signed();
+        strike(Kind::SetWallClock(by).of_client(0));
+        flush([0]);
         let extended = guard.extend(Duration::from_secs(20)).unwrap();
         assert_eq!(extended, ExtendOutcome::Extended);
         pass(100);
         drop(guard);
-        strike(Kind::Flush { node: 1 });
+        flush([1]);
         strike(crashed(2, SECOND));
         assert!(mutex.lock().unwrap().fence() > fence);
     });
@@ -554,11 +555,8 @@ fn one_server_has_one_vote() {
         });
         strike(crashed(2, SECOND));
         for _ in 0..3 {
-            let error = redlock
-                .mutex("r0")
-                .try_lock()
-                .expect_err("one vote of three");
-            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            // One vote of three.
+            assert_fails(redlock.mutex("r0").try_lock(), ErrorKind::Unavailable);
             pass(20);
         }
     });
@@ -580,9 +578,8 @@ fn a_release_that_is_sent_twice_does_not_show_that_the_lease_had_ended() {
                 }
             });
         });
-        let error = guard.unlock().expect_err("it is not known");
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!((0..3).all(|node| !has_key(node, "r0")));
+        assert_fails(guard.unlock(), ErrorKind::Unavailable);
+        assert_gone("r0");
     });
 }
 
@@ -607,8 +604,7 @@ fn a_lock_that_a_quorum_of_nodes_gave_to_others_is_lost() {
 #[test]
 fn a_watched_lock_that_is_extended_by_hand_lasts_as_long() {
     play_quiet(|redlock| {
-        let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-        let guard = mutex.lock().unwrap();
+        let guard = watched(&redlock);
         pass(4_000);
         let whole = Duration::from_secs(20);
         assert_eq!(guard.extend(whole).unwrap(), ExtendOutcome::Extended);
@@ -622,11 +618,8 @@ fn a_watched_lock_that_is_extended_by_hand_lasts_as_long() {
 fn a_writer_that_is_lost_is_not_downgraded() {
     play_quiet(|redlock| {
         let guard = redlock.write_mutex("r0").lock().unwrap();
-        for node in [0, 1] {
-            strike(Kind::Flush { node });
-        }
-        let error = guard.downgrade().map(drop).expect_err("the lock is lost");
-        assert_eq!(error.kind(), ErrorKind::LeaseLost);
+        flush([0, 1]);
+        assert_fails(guard.downgrade(), ErrorKind::LeaseLost);
     });
 }
 
@@ -644,12 +637,7 @@ fn a_wait_ends_when_it_is_cancelled() {
                 kernel::sleep_until(cancelled_at);
                 handle.cancel();
             });
-            let error = client
-                .mutex("r0")
-                .lock_with(&wait)
-                .map(drop)
-                .expect_err("it is cancelled");
-            assert_eq!(error.kind(), ErrorKind::Cancelled);
+            assert_fails(client.mutex("r0").lock_with(&wait), ErrorKind::Cancelled);
             assert!(with(|world| world.now) < cancelled_at + 50 * MILLISECOND);
         }
         drop(guard);
@@ -668,8 +656,7 @@ fn a_call_tells_why_nodes_that_granted_do_not_count() {
             drop(redlock.mutex("r1").lock().unwrap());
             pass(100);
         }
-        strike(Kind::Flush { node: 1 });
-        strike(Kind::Flush { node: 2 });
+        flush([1, 2]);
         pass(1_200);
         strike(blocked(0, 200 * MILLISECOND));
         let error = redlock.mutex("r0").try_lock().expect_err("none votes");
@@ -682,13 +669,12 @@ fn a_call_tells_why_nodes_that_granted_do_not_count() {
 /// The first of its threads waits for the nodes, and the others for that one.
 #[test]
 fn a_shutdown_ends_every_wait_for_a_permit() {
-    play(has_two_clients, |redlock| {
+    play(has_clients(2), |redlock| {
         let held = clients::open(1).semaphore("r0", 1).lock().unwrap();
         for _ in 0..3 {
             let waiting = redlock.semaphore("r0", 1);
             kernel::spawn(0, move || {
-                let error = waiting.lock().expect_err("it is shut down");
-                assert_eq!(error.kind(), ErrorKind::ShutDown);
+                assert_fails(waiting.lock(), ErrorKind::ShutDown);
                 assert!(with(|world| world.now) < 600 * MILLISECOND);
             });
         }
@@ -731,9 +717,9 @@ fn a_flush_names_the_nodes_that_have_not_run_a_release() {
 /// All of it is handed to TLS, and what the socket does not take is left there.
 #[test]
 fn what_tls_holds_back_is_sent_without_a_thread_that_polls() {
-    let narrow = |plan: &mut Plan| {
+    let has_tls = |plan: &mut Plan| {
         plan.has_tls = true;
-        plan.window = 64;
+        narrow(plan);
     };
-    play(narrow, drops_guards_and_leaves_no_key);
+    play(has_tls, drops_guards_and_leaves_no_key);
 }

@@ -6,7 +6,7 @@
 //! one with the shortest trace.
 
 use crate::campaign;
-use crate::plan::{Bounds, Fault, Kind, MILLISECOND, Plan};
+use crate::plan::{Bounds, Fault, MILLISECOND, Plan};
 
 /// Seeds that each smaller plan is tried with.
 const TRIES: u64 = 40;
@@ -122,7 +122,7 @@ fn without_client(plan: &Plan, client: usize) -> Option<Plan> {
     other.clients.remove(client);
     let nodes = plan.nodes.len();
     other.paths.drain(client * nodes..(client + 1) * nodes);
-    other.faults = renumbered(&plan.faults, client, Kind::client);
+    other.faults = renumbered(&plan.faults, client, |fault| &mut fault.client);
     Some(other)
 }
 
@@ -143,7 +143,7 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
         index += 1;
         (index - 1) % nodes != node
     });
-    other.faults = renumbered(&plan.faults, node, Kind::node);
+    other.faults = renumbered(&plan.faults, node, |fault| &mut fault.node);
     other.hints.strays = other
         .hints
         .strays
@@ -155,11 +155,11 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
 fn renumbered(
     faults: &[Fault],
     gone: usize,
-    target: fn(&mut Kind) -> Option<&mut usize>,
+    target: fn(&mut Fault) -> &mut Option<usize>,
 ) -> Vec<Fault> {
     let moved = |fault: &Fault| {
-        let mut fault = fault.clone();
-        match target(&mut fault.kind) {
+        let mut fault = *fault;
+        match target(&mut fault) {
             Some(number) if *number == gone => return None,
             Some(number) if *number > gone => *number -= 1,
             _ => {}

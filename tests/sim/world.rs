@@ -6,7 +6,7 @@ use crate::judge::Judge;
 use crate::kernel::Tasks;
 use crate::machine::{Client, Node};
 use crate::observer_rules::Reports;
-use crate::plan::{Fault, MILLISECOND, Plan, SECOND};
+use crate::plan::{MILLISECOND, Plan, SECOND};
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::waits::Waits;
@@ -209,9 +209,9 @@ impl World {
             Event::Resume { client } => self.resume(client),
             Event::Stray => self.publish_stray(),
             Event::Strike(index) => {
-                let Fault { kind, .. } = self.plan.faults[index].clone();
+                let fault = self.plan.faults[index];
                 if self.has_faults() {
-                    self.strike(&kind);
+                    self.strike(&fault);
                 }
             }
             Event::Timer { task, generation } => self.timer(task, generation),

@@ -173,8 +173,8 @@ impl Plan {
                 hit
             });
             let at = random.below(self.fault_time);
-            let kind = self.draw_kind(kind.unwrap_or(0), longest, random, wall_steps_back);
-            self.add(at, kind);
+            let fault = self.draw_fault(kind.unwrap_or(0), longest, random, wall_steps_back);
+            self.add(at, fault);
         }
         self.faults.sort_by_key(|fault| fault.at);
     }
@@ -184,14 +184,8 @@ impl Plan {
     fn draw_refusals(&mut self) {
         let random = &mut Random::new(self.seed ^ 0x7265_6675_7361_6c73);
         for fault in &mut self.faults {
-            if let Kind::Condition { node, time, .. } = fault.kind
-                && random.once_in(3)
-            {
-                fault.kind = Kind::Refuse {
-                    node,
-                    refusal: random.pick(&Refusal::ALL),
-                    time,
-                };
+            if matches!(fault.kind, Kind::Condition(_)) && random.once_in(3) {
+                fault.kind = Kind::Refuse(random.pick(&Refusal::ALL));
             }
         }
     }
@@ -221,10 +215,10 @@ impl Plan {
             let at = random.below(self.fault_time);
             let node = random.index(self.nodes.len());
             let client = (!random.once_in(3)).then(|| random.index(self.clients.len()));
-            let kind = match random.below(8) {
-                0 | 1 => Kind::CutSubscribers { client, node },
-                2 => Kind::LoseQueues { node },
-                3 => Kind::StopFirst { node, time: None },
+            let fault = match random.below(8) {
+                0 | 1 => Kind::CutSubscribers.between(client, Some(node)),
+                2 => Kind::LoseQueues.of_node(node),
+                3 => Kind::KillFirst.of_node(node),
                 4 => {
                     // By an hour or a day: tickets are made of it. Fences are, too, and bear no
                     // more than a day.
@@ -239,17 +233,14 @@ impl Plan {
                         -1
                     };
                     let by = sign * hours * 3_600 * SECOND as i64;
-                    Kind::SetWallClock {
-                        client: client.unwrap_or(0),
-                        by,
-                    }
+                    Kind::SetWallClock(by).of_client(client.unwrap_or(0))
                 }
-                _ => Kind::StopFirst {
-                    node,
-                    time: Some(random.magnitude(MILLISECOND, longest)),
-                },
+                _ => {
+                    let time = random.magnitude(MILLISECOND, longest);
+                    Kind::StopFirst.of_node(node).lasting(time)
+                }
             };
-            self.add(at, kind);
+            self.add(at, fault);
         }
         self.faults.sort_by_key(|fault| fault.at);
     }
@@ -260,67 +251,48 @@ impl Plan {
         self.clients.iter().any(|client| !client.counts_sleep)
     }
 
-    fn draw_kind(
+    fn draw_fault(
         &self,
         kind: usize,
         longest: u64,
         random: &mut Random,
         wall_steps_back: bool,
-    ) -> Kind {
+    ) -> Fault {
         let time = random.magnitude(MILLISECOND, longest);
         let node = random.index(self.nodes.len());
         let client = random.index(self.clients.len());
         let directions = random.pick(&[[true, true], [true, true], [true, false], [false, true]]);
         match kind {
-            0..3 => Kind::Block {
-                client: (kind != 1).then_some(client),
-                node: (kind != 2).then_some(node),
-                directions,
-                time,
-            },
-            3 | 4 => Kind::Cut {
-                client: (kind == 3).then_some(client),
-                node,
-            },
-            5 => Kind::Void { client, node },
-            6 => Kind::Hang { node, time },
+            0..3 => Kind::Block(directions)
+                .between((kind != 1).then_some(client), (kind != 2).then_some(node))
+                .lasting(time),
+            3 | 4 => Kind::Cut.between((kind == 3).then_some(client), Some(node)),
+            5 => Kind::Void.between(Some(client), Some(node)),
+            6 => Kind::Hang.of_node(node).lasting(time),
             7 => {
                 let condition = random.pick(&[
                     Condition::Loading,
                     Condition::OutOfMemory,
                     Condition::Replica,
                 ]);
-                Kind::Condition {
-                    node,
-                    condition,
-                    time,
-                }
+                Kind::Condition(condition).of_node(node).lasting(time)
             }
-            8 => Kind::Pause { client, time },
-            9 => Kind::Sleep { client, time },
-            10 if random.once_in(4) => Kind::Leave { client },
+            8 => Kind::Pause.of_client(client).lasting(time),
+            9 => Kind::Sleep.of_client(client).lasting(time),
+            10 if random.once_in(4) => Kind::Leave.of_client(client),
             11 => {
                 let by = random.magnitude(MILLISECOND, 30 * SECOND) as i64;
-                Kind::SetWallClock {
-                    client,
-                    by: if wall_steps_back && random.once_in(2) {
-                        -by
-                    } else {
-                        by
-                    },
-                }
+                let is_back = wall_steps_back && random.once_in(2);
+                Kind::SetWallClock(if is_back { -by } else { by }).of_client(client)
             }
-            12 => match self.bounds {
-                Bounds::ClockJumps => Kind::SetNodeClock {
-                    node,
-                    by: random.magnitude(MILLISECOND, 30 * SECOND) as i64,
-                },
-                Bounds::Eviction => Kind::Evict { node },
-                _ => Kind::SetNodeClock {
-                    node,
-                    by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64),
-                },
-            },
+            12 if self.bounds == Bounds::Eviction => Kind::Evict.of_node(node),
+            12 => {
+                let by = match self.bounds {
+                    Bounds::ClockJumps => random.magnitude(MILLISECOND, 30 * SECOND) as i64,
+                    _ => -(random.magnitude(MILLISECOND, 2 * SECOND) as i64),
+                };
+                Kind::SetNodeClock(by).of_node(node)
+            }
             _ => {
                 let may_forget =
                     self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
@@ -329,12 +301,9 @@ impl Plan {
                 } else {
                     Data::Lost
                 };
-                Kind::Crash {
-                    node,
-                    time,
-                    data,
-                    is_dark: random.once_in(2),
-                }
+                Kind::crash(data, random.once_in(2))
+                    .of_node(node)
+                    .lasting(time)
             }
         }
     }

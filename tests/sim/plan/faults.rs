@@ -1,12 +1,19 @@
-//! The kinds of faults, and when each of them strikes.
+//! The kinds of faults, and whom each of them strikes, when, and for how long.
 
 use crate::refusals::Refusal;
 use quorumlock::embedded::Condition;
 
-#[derive(Clone, Debug)]
+/// A fault.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) at: u64,
     pub(crate) kind: Kind,
+    /// The client that it strikes, and the node; none where it strikes all of them, or has nothing
+    /// to do with any.
+    pub(crate) client: Option<usize>,
+    pub(crate) node: Option<usize>,
+    /// How long it lasts, if it does.
+    pub(crate) time: u64,
 }
 
 /// What a node that comes back has of its data.
@@ -20,145 +27,84 @@ pub(crate) enum Data {
     OfReplica,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Block {
-        client: Option<usize>,
-        node: Option<usize>,
-        directions: [bool; 2],
-        time: u64,
-    },
-    Condition {
-        node: usize,
-        condition: Condition,
-        time: u64,
-    },
-    Crash {
-        node: usize,
-        time: u64,
-        data: Data,
-        is_dark: bool,
-    },
-    Cut {
-        client: Option<usize>,
-        node: usize,
-    },
+    /// Paths are blocked, to the node and to the client.
+    Block([bool; 2]),
+    Condition(Condition),
+    /// The node's process ends.
+    Crash(Data),
+    Cut,
     /// The subscriber connections of clients.
-    CutSubscribers {
-        client: Option<usize>,
-        node: usize,
-    },
-    Evict {
-        node: usize,
-    },
+    CutSubscribers,
+    Evict,
     /// All keys are deleted.
-    Flush {
-        node: usize,
-    },
-    ForgetScripts {
-        node: usize,
-    },
-    Hang {
-        node: usize,
-        time: u64,
-    },
-    Leave {
-        client: usize,
-    },
+    Flush,
+    ForgetScripts,
+    Hang,
+    /// The client whose entry is the first of a queue is killed.
+    KillFirst,
+    Leave,
     /// The queues of locks are deleted.
-    LoseQueues {
-        node: usize,
-    },
-    Pause {
-        client: usize,
-        time: u64,
-    },
-    Refuse {
-        node: usize,
-        refusal: Refusal,
-        time: u64,
-    },
+    LoseQueues,
+    /// The node's machine is off for a while: not even refusals come from it.
+    MachineCrash(Data),
+    Pause,
+    Refuse(Refusal),
     /// The node is a replica of one that has what was saved last, or nothing, and then a master
     /// again.
-    Resync {
-        node: usize,
-        time: u64,
-    },
+    Resync,
     /// A copy of the node's data is made.
-    Save {
-        node: usize,
-    },
-    SetNodeClock {
-        node: usize,
-        by: i64,
-    },
-    SetWallClock {
-        client: usize,
-        by: i64,
-    },
-    /// The client whose entry is the first of a queue is stopped for so long, or killed.
-    StopFirst {
-        node: usize,
-        time: Option<u64>,
-    },
-    Sleep {
-        client: usize,
-        time: u64,
-    },
-    Void {
-        client: usize,
-        node: usize,
-    },
+    Save,
+    SetNodeClock(i64),
+    SetWallClock(i64),
+    Sleep,
+    /// The client whose entry is the first of a queue is stopped.
+    StopFirst,
+    Void,
 }
 
 impl Kind {
-    /// The client that it strikes, if it is one.
-    pub(crate) fn client(&mut self) -> Option<&mut usize> {
-        match self {
-            Kind::Block { client, .. }
-            | Kind::Cut { client, .. }
-            | Kind::CutSubscribers { client, .. } => client.as_mut(),
-            Kind::Leave { client }
-            | Kind::Pause { client, .. }
-            | Kind::SetWallClock { client, .. }
-            | Kind::Sleep { client, .. }
-            | Kind::Void { client, .. } => Some(client),
-            _ => None,
+    /// The crash of a node, or of its machine.
+    pub(crate) fn crash(data: Data, is_dark: bool) -> Kind {
+        if is_dark {
+            Kind::MachineCrash(data)
+        } else {
+            Kind::Crash(data)
         }
     }
 
-    /// The node that it strikes, if it is one.
-    pub(crate) fn node(&mut self) -> Option<&mut usize> {
-        match self {
-            Kind::Block { node, .. } => node.as_mut(),
-            Kind::Condition { node, .. }
-            | Kind::Crash { node, .. }
-            | Kind::Cut { node, .. }
-            | Kind::CutSubscribers { node, .. }
-            | Kind::Evict { node }
-            | Kind::Flush { node }
-            | Kind::ForgetScripts { node }
-            | Kind::Hang { node, .. }
-            | Kind::LoseQueues { node }
-            | Kind::Refuse { node, .. }
-            | Kind::Resync { node, .. }
-            | Kind::Save { node }
-            | Kind::SetNodeClock { node, .. }
-            | Kind::StopFirst { node, .. }
-            | Kind::Void { node, .. } => Some(node),
-            Kind::Leave { .. }
-            | Kind::Pause { .. }
-            | Kind::SetWallClock { .. }
-            | Kind::Sleep { .. } => None,
+    pub(crate) fn of_client(self, client: usize) -> Fault {
+        self.between(Some(client), None)
+    }
+
+    pub(crate) fn of_node(self, node: usize) -> Fault {
+        self.between(None, Some(node))
+    }
+
+    /// Of this client, or all, and this node, or all.
+    pub(crate) fn between(self, client: Option<usize>, node: Option<usize>) -> Fault {
+        Fault {
+            at: 0,
+            kind: self,
+            client,
+            node,
+            time: 0,
         }
     }
 
     /// Whether a node loses what it has.
-    pub(crate) fn loses_data(&self) -> bool {
+    pub(crate) fn loses_data(self) -> bool {
         match self {
-            Kind::Crash { data, .. } => *data != Data::Kept,
-            Kind::Evict { .. } | Kind::Flush { .. } | Kind::Resync { .. } => true,
-            _ => false,
+            Kind::Crash(data) | Kind::MachineCrash(data) => data != Data::Kept,
+            _ => matches!(self, Kind::Evict | Kind::Flush | Kind::Resync),
         }
+    }
+}
+
+impl Fault {
+    /// The same, for so long.
+    pub(crate) fn lasting(self, time: u64) -> Fault {
+        Fault { time, ..self }
     }
 }

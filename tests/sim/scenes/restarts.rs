@@ -1,6 +1,6 @@
 //! Scenes of nodes that were restarted, or have lost their keys.
 
-use super::{emptied, has_two_clients, pass, play, strike};
+use super::{emptied, flush, has_clients, pass, play, strike};
 use crate::api::redlock::Redlock;
 use crate::kernel::with;
 use crate::plan::{Kind, MILLISECOND, Plan};
@@ -18,7 +18,7 @@ fn hide_notes() {
 
 fn has_policy(policy: RestartPolicy) -> impl Fn(&mut Plan) {
     move |plan| {
-        has_two_clients(plan);
+        has_clients(2)(plan);
         plan.restart_policy = policy;
     }
 }
@@ -81,14 +81,10 @@ fn a_reply_that_has_arrived_counts_though_it_is_read_late() {
         let held = clients::open(1).mutex("r0").lock().unwrap();
         pass(1_500);
         for offset in 0..40 {
-            strike(Kind::Flush { node: 0 });
-            strike(Kind::Flush { node: 1 });
+            flush([0, 1]);
             kernel::spawn(0, || assert_not_taken(&clients::open(0)));
             pass(offset);
-            strike(Kind::Pause {
-                client: 0,
-                time: 60 * MILLISECOND,
-            });
+            strike(Kind::Pause.of_client(0).lasting(60 * MILLISECOND));
             pass(400);
         }
         drop(held);

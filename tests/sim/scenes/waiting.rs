@@ -1,8 +1,8 @@
 //! Scenes of calls that wait in the queues of locks.
 
 use super::{
-    blocked, connections, counted, crashed, execute, far, give_away, has_clients, has_key,
-    has_two_clients, keys, pass, play, play_quiet, strike,
+    assert_fails, blocked, connections, counted, crashed, execute, far, give_away, has_clients,
+    has_key, keys, pass, play, play_quiet, strike,
 };
 use crate::api::redlock::Redlock;
 use crate::api::wait::{CancelHandle, Wait};
@@ -20,8 +20,10 @@ const ATTEMPTS_IN_VAIN: &str = "quorumlock_attempts_total{class=\"all\",result=\
 
 /// The client 0 is five milliseconds away from each node, and another one is near.
 fn is_farther_than_another(plan: &mut Plan) {
-    has_two_clients(plan);
-    (0..3).for_each(|node| plan.paths[node].delay = 5 * MILLISECOND);
+    has_clients(2)(plan);
+    plan.paths[..3]
+        .iter_mut()
+        .for_each(|path| path.delay = 5 * MILLISECOND);
 }
 
 /// It is less than so many milliseconds after that time.
@@ -95,35 +97,32 @@ fn a_lost_attempt_leaves_an_entry_on_each_node() {
 /// A reader waits behind a writer that is cancelled, while another reader has the lock.
 #[test]
 fn a_call_that_gives_up_tells_the_one_behind_it() {
-    play(
-        |plan| has_clients(plan, 4),
-        |redlock| {
-            let held = clients::open(1).read_mutex("r0").lock().unwrap();
-            let writer = redlock.write_mutex("r0");
-            let handle = CancelHandle::new();
-            let wait = Wait::unlimited().cancelled_by(&handle);
-            kernel::spawn(0, move || _ = writer.lock_with(&wait).map(drop));
-            pass(100);
-            let reader = clients::open(3).read_mutex("r0");
-            let given_up_at = with(|world| world.now) + 200 * MILLISECOND;
-            kernel::spawn(3, move || {
-                let guard = reader.lock().unwrap();
-                assert_within(20, given_up_at);
-                drop(guard);
-            });
-            kernel::sleep_until(given_up_at);
-            handle.cancel();
-            pass(1_000);
-            drop(held);
-        },
-    );
+    play(has_clients(4), |redlock| {
+        let held = clients::open(1).read_mutex("r0").lock().unwrap();
+        let writer = redlock.write_mutex("r0");
+        let handle = CancelHandle::new();
+        let wait = Wait::unlimited().cancelled_by(&handle);
+        kernel::spawn(0, move || _ = writer.lock_with(&wait).map(drop));
+        pass(100);
+        let reader = clients::open(3).read_mutex("r0");
+        let given_up_at = with(|world| world.now) + 200 * MILLISECOND;
+        kernel::spawn(3, move || {
+            let guard = reader.lock().unwrap();
+            assert_within(20, given_up_at);
+            drop(guard);
+        });
+        kernel::sleep_until(given_up_at);
+        handle.cancel();
+        pass(1_000);
+        drop(held);
+    });
 }
 
 /// Its removal was lost with the connections to a quorum of nodes.
 #[test]
 fn an_entry_that_stays_of_an_ended_call_is_removed_when_a_message_arrives_for_it() {
     let is_far = |plan: &mut Plan| {
-        has_clients(plan, 4);
+        has_clients(4)(plan);
         far(plan);
     };
     play(is_far, |redlock| {
@@ -165,12 +164,7 @@ fn a_release_just_before_the_subscriptions_are_there_again_is_not_missed() {
     play(is_farther_than_another, |redlock| {
         kernel::spawn(1, || {
             let held = clients::open(1).mutex("r0").fair().lock().unwrap();
-            let cut = |node| {
-                strike(Kind::CutSubscribers {
-                    client: Some(0),
-                    node,
-                });
-            };
+            let cut = |node| strike(Kind::CutSubscribers.between(Some(0), Some(node)));
             for _ in 0..40 {
                 pass(50);
                 (0..3).for_each(cut);
@@ -209,12 +203,8 @@ fn an_entry_outlasts_a_grant() {
             while !has_key(node, "r0") {
                 pass(1);
             }
-            strike(Kind::Block {
-                client: Some(0),
-                node: Some(node),
-                directions: [true, true],
-                time: 4 * SECOND,
-            });
+            let block = Kind::Block([true, true]).between(Some(0), Some(node));
+            strike(block.lasting(4 * SECOND));
         }
         pass(600);
         assert!(!has_key(0, "r0") && !has_key(1, "r0"), "they have ended");
@@ -233,7 +223,7 @@ fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
     let has_four_nodes = |plan: &mut Plan| {
         plan.nodes.push(plan.nodes[0].clone());
         plan.paths.push(plan.paths[0].clone());
-        has_two_clients(plan);
+        has_clients(2)(plan);
         plan.paths[2].delay = 5 * MILLISECOND;
         plan.paths[3].delay = 5 * MILLISECOND;
     };
@@ -244,7 +234,7 @@ fn a_call_in_turn_waits_for_the_replies_of_a_quorum() {
 #[test]
 fn a_call_in_turn_waits_for_a_quorum_though_a_node_is_away() {
     let is_far_from_one = |plan: &mut Plan| {
-        has_two_clients(plan);
+        has_clients(2)(plan);
         plan.paths[2].delay = 5 * MILLISECOND;
     };
     play(is_far_from_one, |redlock| {
@@ -303,46 +293,40 @@ fn a_lock_that_was_waited_for_leaves_no_entry() {
 /// reached, is told.
 #[test]
 fn a_call_has_the_same_ticket_on_each_node() {
-    play(
-        |plan| has_clients(plan, 4),
-        |redlock| {
-            let held = redlock.mutex("r0").fair().lock().unwrap();
-            strike(blocked(1, SECOND));
-            strike(Kind::SetWallClock {
-                client: 1,
-                by: 5 * SECOND.cast_signed(),
+    play(has_clients(4), |redlock| {
+        let held = redlock.mutex("r0").fair().lock().unwrap();
+        strike(blocked(1, SECOND));
+        strike(Kind::SetWallClock(5 * SECOND.cast_signed()).of_client(1));
+        for client in [1, 3] {
+            let waiting = clients::open(client);
+            kernel::spawn(client, move || {
+                drop(waiting.mutex("r0").fair().lock().unwrap());
             });
-            for client in [1, 3] {
-                let waiting = clients::open(client);
-                kernel::spawn(client, move || {
-                    drop(waiting.mutex("r0").fair().lock().unwrap());
-                });
-                pass(50);
-            }
-            let last = |node| {
-                let queue = b"quorumlock-queue:r0";
-                let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
-                let words: Vec<_> = calls.lines().map(str::to_owned).collect();
-                let [.., call, _, ticket] = &words[..] else {
-                    panic!("{words:?}");
-                };
-                (words.len() / 4, call.clone(), ticket.clone())
+            pass(50);
+        }
+        let last = |node| {
+            let queue = b"quorumlock-queue:r0";
+            let calls = execute(node, &[b"ZRANGE", queue, b"0", b"-1", b"WITHSCORES"]);
+            let words: Vec<_> = calls.lines().map(str::to_owned).collect();
+            let [.., call, _, ticket] = &words[..] else {
+                panic!("{words:?}");
             };
-            let [third, first, second] = [0, 1, 2].map(last);
-            assert_eq!((third.0, first.0), (1, 2), "calls");
-            assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
-            assert_eq!(second, first);
-            drop(held);
-            pass(2_000);
-        },
-    );
+            (words.len() / 4, call.clone(), ticket.clone())
+        };
+        let [third, first, second] = [0, 1, 2].map(last);
+        assert_eq!((third.0, first.0), (1, 2), "calls");
+        assert_eq!([&third.1, &third.2], [&first.1, &first.2]);
+        assert_eq!(second, first);
+        drop(held);
+        pass(2_000);
+    });
 }
 
 /// Also at a node that has stopped to answer since it has stored the entry, so that the attempt
 /// which won did not ask it.
 #[test]
 fn a_node_that_hangs_when_a_lock_is_won_is_left_no_entry() {
-    play(has_two_clients, |redlock| {
+    play(has_clients(2), |redlock| {
         let other = clients::open(1);
         let held = redlock.mutex("r0").fair().lock().unwrap();
         let waiting = other.clone();
@@ -385,7 +369,7 @@ fn a_lost_connection_ends_the_subscription_of_calls_that_have_ended() {
 /// that one ends the poll.
 #[test]
 fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
-    play(has_two_clients, |redlock| {
+    play(has_clients(2), |redlock| {
         let other = clients::open(1);
         give_away(&[1], "r1");
         // The subscriber connections are there from the first wait.
@@ -411,14 +395,14 @@ fn a_message_is_read_by_a_poll_that_began_before_the_wait() {
 /// pace of one that is not told.
 #[test]
 fn a_call_that_is_told_does_not_try_meanwhile() {
-    play(has_two_clients, waits_and_asks_seldom);
+    play(has_clients(2), waits_and_asks_seldom);
 }
 
 /// What a poll of the socket does not show any more: that it is subscribed is read as a whole.
 #[test]
 fn what_tls_has_read_ahead_of_a_subscription_is_read_at_once() {
     let has_tls = |plan: &mut Plan| {
-        has_two_clients(plan);
+        has_clients(2)(plan);
         plan.has_tls = true;
     };
     play(has_tls, waits_and_asks_seldom);
@@ -427,16 +411,14 @@ fn what_tls_has_read_ahead_of_a_subscription_is_read_at_once() {
 /// The thread that would wait for the channel is not there.
 #[test]
 fn a_channel_ends_a_wait_though_the_system_starts_no_thread() {
-    play(has_two_clients, |redlock| {
+    play(has_clients(2), |redlock| {
         let held = clients::open(1).mutex("r0").lock().unwrap();
         with(|world| world.has_no_threads = true);
         let (cancel, channel) = bounded(1);
         let cancelled_at = with(|world| world.now) + 500 * MILLISECOND;
         kernel::spawn(0, move || {
             let wait = Wait::unlimited().cancelled_by_channel(channel);
-            let waited = redlock.mutex("r0").lock_with(&wait).map(drop);
-            let error = waited.expect_err("it is cancelled");
-            assert_eq!(error.kind(), ErrorKind::Cancelled);
+            assert_fails(redlock.mutex("r0").lock_with(&wait), ErrorKind::Cancelled);
             assert_within(150, cancelled_at);
         });
         kernel::sleep_until(cancelled_at);
@@ -450,7 +432,7 @@ fn a_channel_ends_a_wait_though_the_system_starts_no_thread() {
 /// The ones behind it learn of its release by that.
 #[test]
 fn the_entry_of_a_call_that_has_won_stays_until_the_lock_is_released_or_detached() {
-    play(has_two_clients, |redlock| {
+    play(has_clients(2), |redlock| {
         for detaches in [false, true] {
             let held = redlock.mutex("r0").fair().lock().unwrap();
             let waiting = clients::open(1);
@@ -475,15 +457,11 @@ fn the_entry_of_a_call_that_has_won_stays_until_the_lock_is_released_or_detached
 
 #[test]
 fn a_client_that_gets_no_messages_takes_no_fair_locks() {
-    play(
-        |plan| has_clients(plan, 3),
-        |_| {
-            // The third client does without.
-            kernel::spawn(2, || {
-                let taken = clients::open(2).mutex("r0").fair().try_lock();
-                let error = taken.map(drop).expect_err("it has no place in a queue");
-                assert_eq!(error.kind(), ErrorKind::Config);
-            });
-        },
-    );
+    play(has_clients(3), |_| {
+        // The third client does without.
+        kernel::spawn(2, || {
+            let taken = clients::open(2).mutex("r0").fair().try_lock();
+            assert_fails(taken, ErrorKind::Config);
+        });
+    });
 }

@@ -2,8 +2,8 @@
 //! thread.
 
 use super::{
-    CUT, connections, counted, give_away, has_key, metrics, pass, play, play_quiet, set_delay,
-    strike,
+    connections, counted, cut_first, flush, give_away, hang, has_key, metrics, pass, play,
+    play_quiet, set_delay, strike, watched,
 };
 use crate::api::guard::MutexGuard;
 use crate::api::redlock::Redlock;
@@ -40,18 +40,6 @@ fn await_for(millis: u64, mut is_there: impl FnMut() -> bool) {
         pass(1);
     }
     panic!("it has not happened within {millis} ms");
-}
-
-fn flush(nodes: [usize; 2]) {
-    for node in nodes {
-        strike(Kind::Flush { node });
-    }
-}
-
-fn hang(nodes: &[usize], time: u64) {
-    for &node in nodes {
-        strike(Kind::Hang { node, time });
-    }
 }
 
 /// What has happened, in order.
@@ -94,11 +82,6 @@ impl Log {
     }
 }
 
-fn watched(redlock: &Redlock) -> MutexGuard {
-    let mutex = redlock.mutex("r0").watchdog(Watchdog::new());
-    mutex.lock().unwrap()
-}
-
 #[test]
 fn a_watched_lock_whose_keys_are_gone_is_lost_once_and_calls_back() {
     play_quiet(|redlock| {
@@ -128,7 +111,7 @@ fn a_watched_lock_that_cannot_be_extended_is_lost_at_the_end_of_its_lease() {
     play_quiet(|redlock| {
         let guard = watched(&redlock);
         let signal = guard.lost().unwrap();
-        hang(&[0, 1], 25 * SECOND);
+        hang([0, 1], 25 * SECOND);
         pass(18_000);
         assert!(signal.is_empty());
         pass(2_000);
@@ -162,7 +145,7 @@ fn a_watched_lock_is_extended_again_after_an_extension_by_hand_without_replies()
     play_quiet(|redlock| {
         let guard = watched(&redlock);
         pass(1_000);
-        hang(&[0, 1], SECOND);
+        hang([0, 1], SECOND);
         let outcome = guard.extend(secs(20)).unwrap();
         assert!(matches!(outcome, ExtendOutcome::Failed(_)), "{outcome:?}");
         pass(22_000);
@@ -210,10 +193,7 @@ fn a_lock_that_has_ended_while_the_machine_slept_is_lost_when_another_one_is_wat
         pass(1_100);
         // 24 s in all.
         for _ in 0..60 {
-            strike(Kind::Sleep {
-                client: 0,
-                time: 400 * MILLISECOND,
-            });
+            strike(Kind::Sleep.of_client(0).lasting(400 * MILLISECOND));
             pass(1);
         }
         assert!(guard.remaining().is_zero() && signal.is_empty());
@@ -251,7 +231,7 @@ fn a_lock_whose_end_is_near_is_extended_as_soon_as_a_quorum_has_replied() {
         let mutex = redlock.mutex("r0").ttl(ttl).watchdog(watchdog);
         let guard = mutex.lock().unwrap();
         pass(60);
-        hang(&[2], 2 * SECOND);
+        hang([2], 2 * SECOND);
         pass(20);
         guard.ensure(ttl * 3 / 4).unwrap();
         drop(guard);
@@ -288,7 +268,7 @@ fn a_lock_whose_loss_is_watched_only_has_no_connection_made_for_it() {
         let guard = redlock.mutex("r0").lock().unwrap();
         let signal = guard.lost().unwrap();
         let before = connections(0);
-        strike(CUT);
+        cut_first();
         pass(5_000);
         assert_eq!(connections(0), before);
         pass(15_000);
