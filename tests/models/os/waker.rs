@@ -1,7 +1,7 @@
 //! The library's wake-up: ends the poll of the model's driver.
 
 use super::sync::lock;
-use crate::Wire;
+use crate::wire::Wire;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
