@@ -3,29 +3,83 @@
 use crate::smt::{Replay, real, time};
 use crate::world::{Asks, EPOCH, Granted, Lock, Step, What, World};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Later than anything: of a grant that is never counted.
 const NEVER: i64 = 1_000_000_000_000_000;
 
-/// The state of a proof, as a text, from step to step.
-struct Trace<'r> {
-    replay: &'r mut Replay,
-    sort: &'static str,
-    name: String,
-}
+/// The rule by which a state is the next one, and its arguments beside the states.
+type Rule = (&'static str, String);
 
-impl Trace<'_> {
-    fn begin<'r>(replay: &'r mut Replay, sort: &'static str, text: &str) -> Trace<'r> {
-        let name = replay.state(sort, text);
-        Trace { replay, sort, name }
+/// What a proof has of one node, and how that follows a world.
+trait View {
+    /// The sort of its states.
+    const SORT: &'static str;
+
+    /// The state at this time.
+    fn text(&self, now: i64) -> String;
+
+    /// What a step is to the node, if it is one.
+    fn apply(&mut self, step: &Step) -> Option<Rule>;
+
+    /// What ends by itself before a step, if there is something.
+    fn end_before(&mut self, _step: &Step) -> Option<Rule> {
+        None
     }
 
-    fn step(&mut self, rule: &str, text: &str, arguments: &str, about: &Step) {
-        let after = self.replay.state(self.sort, text);
-        let formula = format!("({rule} {} {after}{arguments})", self.name);
-        let about = format!("node {} at {}: {:?}", about.node, about.at, about.what);
-        self.replay.check(&formula, &about);
-        self.name = after;
+    /// When a step is, by the clock of the states, if they have one.
+    fn time_of(_step: &Step) -> i64 {
+        0
+    }
+
+    /// Replays these steps, with the state that the earlier ones lead to. Time passes where the
+    /// proof has a rule for the step.
+    fn follow(&mut self, earlier: &[Step], steps: &[Step], replay: &mut Replay) {
+        let mut now = 0;
+        for step in earlier {
+            if self.apply(step).is_some() {
+                now = Self::time_of(step);
+            }
+        }
+        let mut name = replay.state(Self::SORT, &self.text(now));
+        let mut check = |(rule, arguments): Rule, text: &str, step: &Step| {
+            let after = replay.state(Self::SORT, text);
+            let about = format!("node {} at {}: {:?}", step.node, step.at, step.what);
+            replay.check(&format!("({rule} {name} {after}{arguments})"), &about);
+            name = after;
+        };
+        for step in steps {
+            while let Some(rule) = self.end_before(step) {
+                check(rule, &self.text(now), step);
+            }
+            let then = Self::time_of(step);
+            let passed = (then != now).then(|| self.text(then));
+            let Some(rule) = self.apply(step) else {
+                continue;
+            };
+            if let Some(passed) = passed {
+                check(("time-passes", String::new()), &passed, step);
+            }
+            now = then;
+            check(rule, &self.text(now), step);
+        }
+    }
+}
+
+/// Two attempts of which a node has granted one soon after the other, and the steps from the first
+/// grant until both are over.
+#[derive(Clone, Copy)]
+struct Pair<'w> {
+    world: &'w World,
+    node: usize,
+    attempts: [usize; 2],
+    earlier: &'w [Step],
+    steps: &'w [Step],
+}
+
+impl Pair<'_> {
+    fn index(&self, attempt: usize) -> Option<usize> {
+        self.attempts.iter().position(|&one| one == attempt)
     }
 }
 
@@ -36,39 +90,40 @@ fn array(sort: &str, default: &str, entries: impl Iterator<Item = (String, Strin
     )
 }
 
-/// Pairs of attempts one of which was granted soon after the other at a node, with the steps from
-/// the first grant until both are over.
-fn pairs(world: &World, node: usize, most: usize) -> Vec<(usize, usize, usize, usize)> {
-    let grants: Vec<(usize, usize)> = world
-        .steps
-        .iter()
-        .enumerate()
-        .filter_map(|(index, step)| match step.what {
-            What::Granted(granted) if step.node == node => Some((index, granted.attempt)),
-            _ => None,
-        })
-        .collect();
-    let begins = |attempt: usize| {
-        world
-            .steps
-            .iter()
-            .position(|step| step.what == What::Begun(attempt))
-            .unwrap_or(0)
+fn pairs(world: &World, node: usize, most: usize) -> Vec<Pair<'_>> {
+    let attempt = |step: &Step| match step.what {
+        What::Granted(granted) if step.node == node => Some(granted.attempt),
+        _ => None,
     };
+    let grants: Vec<usize> = world.steps.iter().filter_map(attempt).collect();
+    let place = |what: What| world.steps.iter().position(|step| step.what == what);
+    let begins = |attempt: usize| place(What::Begun(attempt)).unwrap_or(0);
     let ends = |attempt: usize| {
-        let over = world
-            .steps
-            .iter()
-            .position(|step| step.what == What::GaveUp(attempt));
+        let over = place(What::GaveUp(attempt));
         over.map_or(world.steps.len(), |over| (over + 40).min(world.steps.len()))
     };
     let near = grants
         .windows(3)
         .flat_map(|near| [[near[0], near[1]], [near[0], near[2]]]);
-    let near = near.map(|[(_, p), (_, q)]| (p, q, begins(p).min(begins(q)), ends(p).max(ends(q))));
-    let all: Vec<_> = near.collect();
+    let pair = |[p, q]: [usize; 2]| {
+        let (before, rest) = world.steps.split_at(begins(p).min(begins(q)));
+        Pair {
+            world,
+            node,
+            attempts: [p, q],
+            earlier: before,
+            steps: &rest[..ends(p).max(ends(q)) - before.len()],
+        }
+    };
+    let all: Vec<_> = near.map(pair).collect();
     let apart = (all.len() / most.max(1)).max(1);
     all.into_iter().step_by(apart).collect()
+}
+
+/// The same by call.
+fn of_calls<V: Display>(sort: &str, default: &str, values: &BTreeMap<usize, V>) -> String {
+    let entry = |(call, value): (&usize, &V)| (format!("c{call}"), value.to_string());
+    array(sort, default, values.iter().map(entry))
 }
 
 /// Replays `permits.smt2`.
@@ -82,44 +137,66 @@ pub(crate) fn permits(world: &World, replay: &mut Replay) {
         time(world.longest())
     ));
     for node in 0..world.nodes.len() {
-        for (p, q, from, to) in pairs(world, node, 12) {
-            PermitNode::new(world, node, p, q).replay(from, to, replay);
+        for pair in pairs(world, node, 12) {
+            let mut permits = PermitNode {
+                pair,
+                born: -(world.longest() as i64),
+                keys: BTreeMap::new(),
+                grants: [None; 2],
+            };
+            permits.follow(pair.earlier, pair.steps, replay);
         }
     }
     replay.add("(pop)");
 }
 
 struct PermitNode<'w> {
-    world: &'w World,
-    node: usize,
-    pair: [usize; 2],
-    now: u64,
+    pair: Pair<'w>,
     born: i64,
     keys: BTreeMap<usize, (usize, u64)>,
     grants: [Option<[i64; 4]>; 2],
 }
 
 impl PermitNode<'_> {
-    fn new(world: &World, node: usize, p: usize, q: usize) -> PermitNode<'_> {
-        PermitNode {
-            world,
-            node,
-            pair: [p, q],
-            now: 0,
-            born: -(world.longest() as i64),
-            keys: BTreeMap::new(),
-            grants: [None; 2],
-        }
-    }
-
     fn name_of(&self, attempt: usize) -> &'static str {
-        match self.pair.iter().position(|&one| one == attempt) {
+        match self.pair.index(attempt) {
             Some(index) => ["p", "q"][index],
             None => "third",
         }
     }
 
-    fn text(&self) -> String {
+    fn granted(&mut self, granted: Granted, rule: &'static str, at: u64) -> Rule {
+        let world = self.pair.world;
+        let round = &world.rounds[granted.round];
+        let attempt = &world.attempts[granted.attempt];
+        let slot = attempt.slot;
+        self.keys.insert(slot, (granted.attempt, granted.ends));
+        // What runs when the attempt is over promises nothing.
+        let is_over = attempt.gave_up.is_some_and(|over| over <= at);
+        let is_promised = !is_over && (rule == "takes" || round.won.is_some());
+        if let (Some(index), true) = (self.pair.index(granted.attempt), is_promised) {
+            let counts = round.counted[self.pair.node].map_or(NEVER, |counted| counted as i64);
+            self.grants[index] = Some([slot as i64, at as i64, round.until as i64, counts]);
+        }
+        let name = self.name_of(granted.attempt);
+        let token = if rule == "takes" {
+            format!(" {name}")
+        } else {
+            String::new()
+        };
+        let begun = real(round.until as i64 - round.lasts as i64);
+        let life = time(granted.ends - at);
+        (
+            rule,
+            format!(" {name}{token} {slot} {life} {begun} {}", time(round.lasts)),
+        )
+    }
+}
+
+impl View for PermitNode<'_> {
+    const SORT: &'static str = "Node";
+
+    fn text(&self, now: i64) -> String {
         let keys = self.keys.iter().map(|(slot, &(attempt, ends))| {
             let owner = if attempt == usize::MAX {
                 "no-token"
@@ -137,42 +214,24 @@ impl PermitNode<'_> {
         });
         format!(
             "(node {} {} {keys} {})",
-            time(self.now),
+            real(now),
             real(self.born),
             grants.join(" ")
         )
     }
 
-    /// The steps before `from` are applied, for the keys that exist then, and not replayed.
-    fn replay(mut self, from: usize, to: usize, replay: &mut Replay) {
-        for step in &self.world.steps[..from] {
-            self.apply(step);
-        }
-        self.now = self.world.steps[from].at;
-        let mut trace = Trace::begin(replay, "Node", &self.text());
-        for step in &self.world.steps[from..to] {
-            let before = self.now;
-            self.now = step.at;
-            let passed = self.text();
-            self.now = before;
-            if let Some((rule, arguments)) = self.apply(step) {
-                if before != step.at {
-                    trace.step("time-passes", &passed, "", step);
-                }
-                self.now = step.at;
-                trace.step(rule, &self.text(), &arguments, step);
-            }
-        }
+    fn time_of(step: &Step) -> i64 {
+        step.at as i64
     }
 
-    fn apply(&mut self, step: &Step) -> Option<(&'static str, String)> {
-        let world = self.world;
+    fn apply(&mut self, step: &Step) -> Option<Rule> {
+        let world = self.pair.world;
         if let What::GaveUp(attempt) = step.what {
-            let index = self.pair.iter().position(|&one| one == attempt)?;
+            let index = self.pair.index(attempt)?;
             self.grants[index] = None;
             return Some(("gives-up", format!(" {}", self.name_of(attempt))));
         }
-        if step.node != self.node {
+        if step.node != self.pair.node {
             return None;
         }
         match step.what {
@@ -198,43 +257,21 @@ impl PermitNode<'_> {
             _ => None,
         }
     }
-
-    fn granted(&mut self, granted: Granted, rule: &'static str, at: u64) -> (&'static str, String) {
-        let world = self.world;
-        let round = &world.rounds[granted.round];
-        let attempt = &world.attempts[granted.attempt];
-        let slot = attempt.slot;
-        self.keys.insert(slot, (granted.attempt, granted.ends));
-        // What runs when the attempt is over promises nothing.
-        let is_over = attempt.gave_up.is_some_and(|over| over <= at);
-        let is_promised = !is_over && (rule == "takes" || round.won.is_some());
-        if let (Some(index), true) = (
-            self.pair.iter().position(|&one| one == granted.attempt),
-            is_promised,
-        ) {
-            let counts = round.counted[self.node].map_or(NEVER, |counted| counted as i64);
-            self.grants[index] = Some([slot as i64, at as i64, round.until as i64, counts]);
-        }
-        let name = self.name_of(granted.attempt);
-        let token = if rule == "takes" {
-            format!(" {name}")
-        } else {
-            String::new()
-        };
-        let begun = real(round.until as i64 - round.lasts as i64);
-        let life = time(granted.ends - at);
-        (
-            rule,
-            format!(" {name}{token} {slot} {life} {begun} {}", time(round.lasts)),
-        )
-    }
 }
 
 /// Replays `fences.smt2`.
 pub(crate) fn fences(world: &World, replay: &mut Replay) {
     for node in 0..world.nodes.len() {
-        for (a, b, from, to) in pairs(world, node, 12) {
-            FenceNode::new(world, node, a, b).replay(from, to, replay);
+        for pair in pairs(world, node, 12) {
+            let mut fences = FenceNode {
+                pair,
+                last: 0,
+                owner: None,
+                attempts: Default::default(),
+                first: None,
+                is_later: false,
+            };
+            fences.follow(pair.earlier, pair.steps, replay);
         }
     }
 }
@@ -252,9 +289,7 @@ struct FenceAttempt {
 }
 
 struct FenceNode<'w> {
-    world: &'w World,
-    node: usize,
-    pair: [usize; 2],
+    pair: Pair<'w>,
     last: u64,
     owner: Option<usize>,
     attempts: [FenceAttempt; 2],
@@ -263,32 +298,25 @@ struct FenceNode<'w> {
 }
 
 impl FenceNode<'_> {
-    fn new(world: &World, node: usize, a: usize, b: usize) -> FenceNode<'_> {
-        FenceNode {
-            world,
-            node,
-            pair: [a, b],
-            last: 0,
-            owner: None,
-            attempts: Default::default(),
-            first: None,
-            is_later: false,
-        }
-    }
-
-    fn index(&self, attempt: usize) -> Option<usize> {
-        self.pair.iter().position(|&one| one == attempt)
-    }
-
     fn name_of(&self, attempt: Option<usize>) -> &'static str {
-        match attempt.map(|attempt| self.index(attempt)) {
+        match attempt.map(|attempt| self.pair.index(attempt)) {
             None => "free",
             Some(None) => "other",
             Some(Some(index)) => ["a", "b"][index],
         }
     }
 
-    fn text(&self) -> String {
+    fn is_settled(&self, index: usize) -> bool {
+        let one = &self.attempts[index];
+        one.m
+            .is_some_and(|m| one.is_counted && one.fence == m || one.is_acked)
+    }
+}
+
+impl View for FenceNode<'_> {
+    const SORT: &'static str = "Node";
+
+    fn text(&self, _now: i64) -> String {
         let attempts = self.attempts.each_ref().map(|one| {
             let m = one.m.unwrap_or(0);
             format!(
@@ -312,51 +340,22 @@ impl FenceNode<'_> {
         )
     }
 
-    fn is_settled(&self, index: usize) -> bool {
-        let one = &self.attempts[index];
-        one.m
-            .is_some_and(|m| one.is_counted && one.fence == m || one.is_acked)
-    }
-
-    fn replay(mut self, from: usize, to: usize, replay: &mut Replay) {
-        for step in &self.world.steps[..from] {
-            let at_node = step.node == self.node;
-            match step.what {
-                What::Granted(granted) if at_node => {
-                    self.last = granted.fence;
-                    self.owner = Some(granted.attempt);
-                }
-                What::Raised { fence, .. } if at_node => self.last = fence,
-                What::Deleted { .. } if at_node => self.owner = None,
-                _ => {}
-            }
-        }
-        let mut trace = Trace::begin(replay, "Node", &self.text());
-        for step in &self.world.steps[from..to] {
-            self.free_before(step, &mut trace);
-            if let Some((rule, arguments)) = self.apply(step) {
-                trace.step(rule, &self.text(), &arguments, step);
-            }
-        }
-    }
-
     /// The key of a lock whose time is over is free, which shows when another one takes it.
-    fn free_before(&mut self, step: &Step, trace: &mut Trace<'_>) {
-        if let What::Granted(granted) = step.what
-            && step.node == self.node
-            && self.owner.is_some()
-        {
-            debug_assert_ne!(self.owner, Some(granted.attempt));
-            self.owner = None;
-            trace.step("is-freed", &self.text(), "", step);
-        }
+    fn end_before(&mut self, step: &Step) -> Option<Rule> {
+        let What::Granted(granted) = step.what else {
+            return None;
+        };
+        let owner = self.owner.filter(|_| step.node == self.pair.node)?;
+        debug_assert_ne!(owner, granted.attempt);
+        self.owner = None;
+        Some(("is-freed", String::new()))
     }
 
-    fn apply(&mut self, step: &Step) -> Option<(&'static str, String)> {
+    fn apply(&mut self, step: &Step) -> Option<Rule> {
         let of = |index: usize| format!(" {}", ["a", "b"][index]);
         match step.what {
             What::Begun(attempt) => {
-                let index = self.index(attempt)?;
+                let index = self.pair.index(attempt)?;
                 self.attempts[index].has_begun = true;
                 if index == 1 {
                     self.is_later = self.is_settled(0);
@@ -364,16 +363,16 @@ impl FenceNode<'_> {
                 return Some(("begins-one", of(index)));
             }
             What::Agreed(attempt, m) => {
-                let index = self.index(attempt)?;
+                let index = self.pair.index(attempt)?;
                 self.attempts[index].m = Some(m);
                 return Some(("counts", format!("{} {m}", of(index))));
             }
             What::Over(attempt) => {
-                let index = self.index(attempt)?;
+                let index = self.pair.index(attempt)?;
                 self.attempts[index].is_over = true;
                 return Some(("ends", of(index)));
             }
-            _ if step.node != self.node => return None,
+            _ if step.node != self.pair.node => return None,
             _ => {}
         }
         match step.what {
@@ -381,15 +380,15 @@ impl FenceNode<'_> {
                 let Granted { fence, attempt, .. } = granted;
                 self.last = fence;
                 self.owner = Some(attempt);
-                let Some(index) = self.index(attempt) else {
+                let Some(index) = self.pair.index(attempt) else {
                     return Some(("other-acquires", format!(" {fence}")));
                 };
                 if self.attempts[index].is_over {
                     return Some(("is-repaired", format!("{} {fence}", of(index))));
                 }
                 let one = &mut self.attempts[index];
-                let round = &self.world.rounds[granted.round];
-                one.is_counted = one.m.is_none() && round.counted[self.node].is_some();
+                let round = &self.pair.world.rounds[granted.round];
+                one.is_counted = one.m.is_none() && round.counted[self.pair.node].is_some();
                 one.was_run = true;
                 one.fence = if one.is_counted {
                     fence
@@ -402,7 +401,7 @@ impl FenceNode<'_> {
             }
             What::Raised { attempt, fence } => {
                 self.last = fence;
-                let Some(index) = self.index(attempt) else {
+                let Some(index) = self.pair.index(attempt) else {
                     return Some(("other-is-raised", format!(" {fence}")));
                 };
                 self.attempts[index].is_acked |= !self.attempts[index].is_over;
@@ -422,19 +421,24 @@ pub(crate) fn readers_writers(world: &World, replay: &mut Replay) {
     replay.add("(declare-const third Token)");
     replay.add("(assert (distinct p q third))");
     for node in 0..world.nodes.len() {
-        for (p, q, from, to) in pairs(world, node, 8) {
-            for pair in [[p, q], [q, p]] {
-                SharedNode::new(world, node, pair, from).replay(from, to, replay);
+        for pair in pairs(world, node, 8) {
+            let [p, q] = pair.attempts;
+            for attempts in [[p, q], [q, p]] {
+                let mut shared = SharedNode {
+                    pair: Pair { attempts, ..pair },
+                    writes: false,
+                    ends: BTreeMap::new(),
+                    promises: [-1; 2],
+                    q_writes: false,
+                };
+                shared.replay(replay);
             }
         }
     }
 }
 
 struct SharedNode<'w> {
-    world: &'w World,
-    node: usize,
-    pair: [usize; 2],
-    now: i64,
+    pair: Pair<'w>,
     writes: bool,
     ends: BTreeMap<usize, i64>,
     promises: [i64; 2],
@@ -442,31 +446,48 @@ struct SharedNode<'w> {
 }
 
 impl SharedNode<'_> {
-    fn new(world: &World, node: usize, pair: [usize; 2], from: usize) -> SharedNode<'_> {
-        let mut shared = SharedNode {
-            world,
-            node,
-            pair,
-            now: 0,
-            writes: false,
-            ends: BTreeMap::new(),
-            promises: [-1; 2],
-            q_writes: false,
-        };
-        for step in &world.steps[..from] {
-            shared.apply(step);
-        }
-        shared
-    }
-
     fn name(&self, attempt: usize) -> String {
-        match self.pair.iter().position(|&one| one == attempt) {
+        match self.pair.index(attempt) {
             Some(index) => ["p", "q"][index].to_owned(),
             None => format!("t{attempt}"),
         }
     }
 
-    fn text(&self) -> String {
+    fn replay(&mut self, replay: &mut Replay) {
+        let Pair {
+            node,
+            earlier,
+            steps,
+            ..
+        } = self.pair;
+        earlier.iter().for_each(|step| _ = self.apply(step));
+        replay.add("(push)");
+        let granted = steps
+            .iter()
+            .filter(|step| step.node == node)
+            .filter_map(|step| match step.what {
+                What::Granted(granted) | What::Extended(granted) => Some(granted.attempt),
+                What::Deleted { by, .. } => Some(by),
+                _ => None,
+            });
+        let mut others: Vec<usize> = granted.chain(self.ends.keys().copied()).collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|other| !self.pair.attempts.contains(other));
+        for other in &others {
+            replay.add(&format!("(declare-const t{other} Token)"));
+        }
+        let names: Vec<String> = others.iter().map(|other| format!(" t{other}")).collect();
+        replay.add(&format!("(assert (distinct p q third{}))", names.concat()));
+        self.follow(&[], steps, replay);
+        replay.add("(pop)");
+    }
+}
+
+impl View for SharedNode<'_> {
+    const SORT: &'static str = "Node";
+
+    fn text(&self, now: i64) -> String {
         let ends = self
             .ends
             .iter()
@@ -478,52 +499,19 @@ impl SharedNode<'_> {
         } = self;
         format!(
             "(node {} {writes} {ends} {to_p} {to_q} {q_writes})",
-            real(self.now)
+            real(now)
         )
     }
 
-    fn replay(mut self, from: usize, to: usize, replay: &mut Replay) {
-        replay.add("(push)");
-        let steps = &self.world.steps[from..to];
-        let granted = steps
-            .iter()
-            .filter(|step| step.node == self.node)
-            .filter_map(|step| match step.what {
-                What::Granted(granted) | What::Extended(granted) => Some(granted.attempt),
-                What::Deleted { by, .. } => Some(by),
-                _ => None,
-            });
-        let mut others: Vec<usize> = granted.chain(self.ends.keys().copied()).collect();
-        others.sort_unstable();
-        others.dedup();
-        others.retain(|other| !self.pair.contains(other));
-        for other in &others {
-            replay.add(&format!("(declare-const t{other} Token)"));
-        }
-        let names: Vec<String> = others.iter().map(|other| format!(" t{other}")).collect();
-        replay.add(&format!("(assert (distinct p q third{}))", names.concat()));
-        let mut trace = Trace::begin(replay, "Node", &self.text());
-        for step in steps {
-            let before = self.now;
-            self.now = (step.node_at - EPOCH) as i64;
-            let passed = self.text();
-            let Some((rule, arguments)) = self.apply(step) else {
-                self.now = before;
-                continue;
-            };
-            if before != self.now {
-                trace.step("time-passes", &passed, "", step);
-            }
-            trace.step(rule, &self.text(), &arguments, step);
-        }
-        replay.add("(pop)");
+    fn time_of(step: &Step) -> i64 {
+        (step.node_at - EPOCH) as i64
     }
 
-    fn apply(&mut self, step: &Step) -> Option<(&'static str, String)> {
-        if step.node != self.node {
+    fn apply(&mut self, step: &Step) -> Option<Rule> {
+        if step.node != self.pair.node {
             return None;
         }
-        self.now = (step.node_at - EPOCH) as i64;
+        let now = Self::time_of(step);
         match step.what {
             What::Granted(granted) | What::Extended(granted) => {
                 let Granted {
@@ -534,13 +522,13 @@ impl SharedNode<'_> {
                     round,
                     ..
                 } = granted;
-                let ttl = self.world.rounds[round].ttl_millis as i64;
-                let until = self.now + ttl;
+                let ttl = self.pair.world.rounds[round].ttl_millis as i64;
+                let until = now + ttl;
                 self.writes = is_write;
                 self.ends.insert(attempt, (deadline - EPOCH) as i64);
-                if let Some(index) = self.pair.iter().position(|&one| one == attempt) {
+                if let Some(index) = self.pair.index(attempt) {
                     let before = self.promises[index];
-                    let keeps = self.now <= before && until < before;
+                    let keeps = now <= before && until < before;
                     let until = if keeps { before } else { until };
                     self.promises[index] = if index == 1 || is_write { until } else { -1 };
                     if index == 1 {
@@ -555,7 +543,7 @@ impl SharedNode<'_> {
             }
             What::Deleted { by, whose } => {
                 self.ends.insert(whose, -1);
-                if let Some(index) = self.pair.iter().position(|&one| one == by) {
+                if let Some(index) = self.pair.index(by) {
                     self.promises[index] = -1;
                     self.q_writes &= index == 0;
                 }
@@ -578,9 +566,8 @@ pub(crate) fn messages(world: &World, replay: &mut Replay) {
     replay.add("(assert (forall ((c Call)) (is-first any c)))");
     let is_shared = world.lock == Lock::ReadWrite;
     let node = world.rounds.len() % world.nodes.len();
-    for (p, q, from, to) in pairs(world, node, 30) {
-        let mut told = ToldNode::new(world, node);
-        let steps = &world.steps[from..to];
+    for pair in pairs(world, node, 30) {
+        let steps = pair.steps;
         let is_exception = |step: &Step| match step.what {
             What::Restarted { .. } => true,
             What::Extended(granted) => is_shared && !granted.is_write,
@@ -592,15 +579,27 @@ pub(crate) fn messages(world: &World, replay: &mut Replay) {
         {
             continue;
         }
-        let calls: Vec<usize> = steps
+        let mut calls: Vec<usize> = steps
             .iter()
             .filter_map(|step| match step.what {
                 What::Begun(attempt) => Some(attempt),
                 _ => None,
             })
-            .chain([p, q])
+            .chain(pair.attempts)
             .collect();
-        told.replay(&calls, steps, replay);
+        calls.sort_unstable();
+        calls.dedup();
+        let mut told = ToldNode {
+            world,
+            node,
+            calls,
+            holds: BTreeMap::new(),
+            last: 0,
+            slots: BTreeMap::new(),
+            fences: BTreeMap::new(),
+            counts: BTreeMap::new(),
+        };
+        told.replay(steps, replay);
     }
     replay.add("(pop)");
 }
@@ -608,6 +607,7 @@ pub(crate) fn messages(world: &World, replay: &mut Replay) {
 struct ToldNode<'w> {
     world: &'w World,
     node: usize,
+    calls: Vec<usize>,
     holds: BTreeMap<usize, u64>,
     last: u64,
     slots: BTreeMap<usize, usize>,
@@ -616,55 +616,15 @@ struct ToldNode<'w> {
 }
 
 impl ToldNode<'_> {
-    fn new(world: &World, node: usize) -> ToldNode<'_> {
-        ToldNode {
-            world,
-            node,
-            holds: BTreeMap::new(),
-            last: 0,
-            slots: BTreeMap::new(),
-            fences: BTreeMap::new(),
-            counts: BTreeMap::new(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let call = |call: &usize| format!("c{call}");
-        let holds = self.holds.keys().map(|one| (call(one), "true".to_owned()));
-        let slots = self
-            .slots
-            .iter()
-            .map(|(one, slot)| (call(one), slot.to_string()));
-        let fences = self
-            .fences
-            .iter()
-            .map(|(one, fence)| (call(one), fence.to_string()));
-        let counts = self
-            .counts
-            .iter()
-            .map(|(one, counts)| (call(one), counts.to_string()));
-        let silence = array("Call Message", "silence", std::iter::empty());
-        format!(
-            "(world {} {} any {silence} {silence} {} {} {})",
-            array("Call Bool", "false", holds),
-            self.last,
-            array("Call Int", "0", slots),
-            array("Call Int", "0", fences),
-            array("Call Bool", "false", counts)
-        )
-    }
-
-    fn replay(&mut self, calls: &[usize], steps: &[Step], replay: &mut Replay) {
+    fn replay(&mut self, steps: &[Step], replay: &mut Replay) {
         replay.add("(push)");
-        let mut calls = calls.to_vec();
-        calls.sort_unstable();
-        calls.dedup();
-        for call in &calls {
+        let calls = &self.calls;
+        for call in calls {
             replay.add(&format!("(declare-const c{call} Call)"));
         }
         let names: Vec<String> = calls.iter().map(|call| format!("c{call}")).collect();
         replay.add(&format!("(assert (distinct {}))", names.join(" ")));
-        for call in &calls {
+        for call in calls {
             for other in calls.iter().filter(|other| *other != call) {
                 let is_read = |call: usize| self.world.attempts[call].is_read;
                 let is_shared = self.world.lock == Lock::ReadWrite;
@@ -674,25 +634,35 @@ impl ToldNode<'_> {
                 ));
             }
         }
-        let mut trace = Trace::begin(replay, "World", &self.text());
-        for step in steps {
-            self.expire(step, &mut trace);
-            if let Some((rule, arguments)) = self.apply(step, &calls) {
-                trace.step(rule, &self.text(), &arguments, step);
-            }
-        }
+        self.follow(&[], steps, replay);
         replay.add("(pop)");
     }
+}
 
-    fn expire(&mut self, step: &Step, trace: &mut Trace<'_>) {
-        while let Some((&call, _)) = self.holds.iter().find(|&(_, &ends)| ends <= step.at) {
-            self.holds.remove(&call);
-            self.counts.remove(&call);
-            trace.step("releases", &self.text(), &format!(" c{call} c{call}"), step);
-        }
+impl View for ToldNode<'_> {
+    const SORT: &'static str = "World";
+
+    fn text(&self, _now: i64) -> String {
+        let holds: BTreeMap<usize, bool> = self.holds.keys().map(|&call| (call, true)).collect();
+        let silence = array("Call Message", "silence", std::iter::empty());
+        format!(
+            "(world {} {} any {silence} {silence} {} {} {})",
+            of_calls("Call Bool", "false", &holds),
+            self.last,
+            of_calls("Call Int", "0", &self.slots),
+            of_calls("Call Int", "0", &self.fences),
+            of_calls("Call Bool", "false", &self.counts)
+        )
     }
 
-    fn apply(&mut self, step: &Step, calls: &[usize]) -> Option<(&'static str, String)> {
+    fn end_before(&mut self, step: &Step) -> Option<Rule> {
+        let (&call, _) = self.holds.iter().find(|&(_, &ends)| ends <= step.at)?;
+        self.holds.remove(&call);
+        self.counts.remove(&call);
+        Some(("releases", format!(" c{call} c{call}")))
+    }
+
+    fn apply(&mut self, step: &Step) -> Option<Rule> {
         match step.what {
             What::Begun(call) => {
                 self.slots.insert(call, self.world.attempts[call].slot);
@@ -702,7 +672,7 @@ impl ToldNode<'_> {
             _ => {}
         }
         match step.what {
-            What::Granted(granted) if calls.contains(&granted.attempt) => {
+            What::Granted(granted) if self.calls.contains(&granted.attempt) => {
                 let is_fenced = self.world.lock == Lock::Fenced;
                 self.last = if is_fenced {
                     granted.fence
