@@ -72,13 +72,34 @@ enum Look {
 
 impl Listener {
     pub(crate) fn event(&self, event: &Event) {
-        match event {
-            Event::AttemptLost { .. } => return self.record_call(ReportedCall::lost_attempt),
-            Event::NodeQuarantined { .. }
-            | Event::QuarantineEnded { .. }
-            | Event::Repaired { .. } => {}
-            _ => self.takes_time(),
+        let is_counted = !matches!(
+            event,
+            Event::AttemptLost { .. }
+                | Event::NodeQuarantined { .. }
+                | Event::QuarantineEnded { .. }
+                | Event::Repaired { .. }
+        );
+        if is_counted {
+            sleep_until(with(|world| world.delivers(self.client)));
         }
+        with(|world| {
+            // A client that is gone reports nothing.
+            if !world.clients[self.client].is_gone {
+                world.on_event(self.client, event);
+            }
+        });
+    }
+}
+
+impl World {
+    /// One event is delivered. Returns when that has been done.
+    fn delivers(&mut self, client: usize) -> u64 {
+        let task = self.current_task();
+        *self.reports.delivered.entry(task).or_default() += 1;
+        self.now + self.plan.clients[client].callback
+    }
+
+    fn on_event(&mut self, client: usize, event: &Event) {
         match event {
             Event::Acquired {
                 name,
@@ -86,49 +107,58 @@ impl Listener {
                 has_waited,
                 ..
             } => {
-                self.record_call(|call| call.ended(None, *has_waited, *attempts));
+                self.present_call().ended(None, *has_waited, *attempts);
                 // Without an attempt, a thread shares the lease of another one.
                 if *attempts > 0 {
-                    self.acquired(name);
+                    self.on_acquired(client, name);
                 }
             }
+            Event::AttemptLost { .. } => self.present_call().lost_attempt(),
             // The watchdog may be ahead of the thread that has taken the lock, and is about to
             // report it.
             Event::Extended {
                 name,
                 is_automatic: false,
                 ..
-            } => {
-                self.record_of(name, |lock| lock.extended += 1);
-            }
+            } => _ = self.reported(name).map(|lock| lock.extended += 1),
             Event::ExtensionFailed {
                 name,
                 is_automatic: false,
                 ..
-            } => {
-                self.record_of(name, |lock| lock.extension_failed += 1);
-            }
+            } => _ = self.reported(name).map(|lock| lock.extension_failed += 1),
             Event::GaveUp {
                 reason,
                 attempts,
                 has_waited,
                 ..
-            } => {
-                self.record_call(|call| call.ended(Some(*reason), *has_waited, *attempts));
-            }
-            Event::Lost { name, reason, .. } => self.lost(name, *reason),
-            Event::NodeDown { node, .. } => self.record_node(node, Look::Down),
+            } => self
+                .present_call()
+                .ended(Some(*reason), *has_waited, *attempts),
+            Event::Lost { name, reason, .. } => self.on_lost(name, *reason),
+            Event::NodeDown { node, .. } => self.on_node(client, node, Look::Down),
             Event::NodeQuarantined { node, .. } => {
-                self.record_quarantine(node, true);
-                self.record_node(node, Look::Quarantined);
+                let key = (client, node.to_string());
+                self.reports.quarantined.insert(key, true);
+                self.on_node(client, node, Look::Quarantined);
             }
-            Event::NodeUp { node, .. } => self.node_up(node),
-            Event::QuarantineEnded { node } => self.quarantine_ended(node),
+            Event::NodeUp { node, .. } => {
+                let key = (client, node.to_string());
+                if self.reports.quarantined.get(&key) == Some(&true) {
+                    self.misreport("a node was reported up, and is in quarantine");
+                }
+                self.on_node(client, node, Look::Up);
+            }
+            Event::QuarantineEnded { node } => {
+                let key = (client, node.to_string());
+                if self.reports.quarantined.insert(key, false) != Some(true) {
+                    self.misreport("the end of a quarantine was reported that had not begun");
+                }
+            }
             Event::ReleaseFailed {
                 name, is_dropped, ..
             } => {
-                self.record(|world| world.saw("an observer gets a failed release"));
-                self.record_end(name, (None, *is_dropped));
+                self.saw("an observer gets a failed release");
+                self.on_end(name, (None, *is_dropped));
             }
             Event::Released {
                 name,
@@ -136,166 +166,99 @@ impl Listener {
                 outcome,
                 ..
             } => {
-                self.record(|world| world.saw("an observer gets a release"));
-                self.record_end(name, (Some(*outcome), *is_dropped));
+                self.saw("an observer gets a release");
+                self.on_end(name, (Some(*outcome), *is_dropped));
             }
             Event::Repaired { name, .. } => {
-                self.record(|world| world.saw("an observer gets a repair"));
-                self.record_of(name, |_| {});
+                self.saw("an observer gets a repair");
+                self.reported(name);
             }
-            Event::Waiting { .. } => self.record_call(ReportedCall::waits),
+            Event::Waiting { .. } => self.present_call().waits(),
             _ => {}
         }
     }
 
-    fn acquired(&self, name: &Arc<str>) {
-        self.record(|world| {
-            let task = world.current_task();
-            let index = world.reports.locks.len();
-            world.reports.by_key.insert(address(name), index);
-            world.reports.locks.push(Reported {
-                client: self.client,
-                key: Arc::clone(name),
-                ..Reported::default()
-            });
-            if world.reports.latest.insert(task, index).is_some() {
-                world.misreport("a lock was reported taken twice, or without a guard");
-            }
-        });
+    /// What was reported of the call of the running thread.
+    fn present_call(&mut self) -> &mut ReportedCall {
+        let task = self.current_task();
+        self.reports.calls.entry(task).or_default()
     }
 
-    fn lost(&self, name: &Arc<str>, reason: LossReason) {
-        self.record(|world| world.saw("an observer gets a loss"));
-        let times = self.record_of(name, |lock| {
+    /// What was reported of the lock that an event is about.
+    fn reported(&mut self, name: &Arc<str>) -> Option<&mut Reported> {
+        let index = self.reports.by_key.get(&address(name)).copied();
+        if index.is_none() {
+            self.misreport("an event came about a lock that was not reported taken");
+        }
+        index.map(|index| &mut self.reports.locks[index])
+    }
+
+    fn on_acquired(&mut self, client: usize, name: &Arc<str>) {
+        let task = self.current_task();
+        let index = self.reports.locks.len();
+        self.reports.by_key.insert(address(name), index);
+        self.reports.locks.push(Reported {
+            client,
+            key: Arc::clone(name),
+            ..Reported::default()
+        });
+        if self.reports.latest.insert(task, index).is_some() {
+            self.misreport("a lock was reported taken twice, or without a guard");
+        }
+    }
+
+    fn on_lost(&mut self, name: &Arc<str>, reason: LossReason) {
+        self.saw("an observer gets a loss");
+        let times = self.reported(name).map(|lock| {
             lock.lost += 1;
             lock.lost
         });
         if times > Some(1) {
-            self.record(|world| world.misreport("a loss was reported twice"));
+            self.misreport("a loss was reported twice");
         }
-        if reason == LossReason::KeyGone {
-            self.record(|world| {
-                let lock = world.reports.by_key.get(&address(name)).copied();
-                let token = world
-                    .judge
-                    .holds
-                    .iter()
-                    .find(|hold| lock.is_some() && hold.reported_as == lock);
-                if let Some(token) = token.map(|hold| hold.token) {
-                    world.check_loss(token, "was reported lost");
-                }
-            });
-        }
-    }
-
-    fn node_up(&self, node: &str) {
-        self.record(|world| {
-            if world
-                .reports
-                .quarantined
-                .get(&(self.client, node.to_owned()))
-                == Some(&true)
-            {
-                world.misreport("a node was reported up, and is in quarantine");
+        let lock = self.reports.by_key.get(&address(name)).copied();
+        if reason == LossReason::KeyGone && lock.is_some() {
+            let mut holds = self.judge.holds.iter();
+            if let Some(hold) = holds.find(|hold| hold.reported_as == lock) {
+                self.check_loss(hold.token, "was reported lost");
             }
-        });
-        self.record_node(node, Look::Up);
-    }
-
-    fn quarantine_ended(&self, node: &str) {
-        if self.record_quarantine(node, false) == Some(false) {
-            self.record(|world| {
-                world.misreport("the end of a quarantine was reported that had not begun")
-            });
         }
     }
 
-    /// Whether the node was in quarantine before; none of a client that is gone.
-    fn record_quarantine(&self, node: &str, begins: bool) -> Option<bool> {
-        self.record(|world| {
-            let key = (self.client, node.to_owned());
-            world.reports.quarantined.insert(key, begins) == Some(true)
-        })
-    }
-}
-
-impl Listener {
-    /// One event is delivered.
-    fn takes_time(&self) {
-        let until = with(|world| {
-            let task = world.current_task();
-            *world.reports.delivered.entry(task).or_default() += 1;
-            world.now + world.plan.clients[self.client].callback
-        });
-        sleep_until(until);
-    }
-
-    /// A client that is gone reports nothing.
-    fn record<R>(&self, act: impl FnOnce(&mut World) -> R) -> Option<R> {
-        with(|world| (!world.clients[self.client].is_gone).then(|| act(world)))
-    }
-
-    fn record_call(&self, act: impl FnOnce(&mut ReportedCall)) {
-        self.record(|world| {
-            let task = world.current_task();
-            act(world.reports.calls.entry(task).or_default());
-        });
-    }
-
-    fn record_of<R>(&self, name: &Arc<str>, act: impl FnOnce(&mut Reported) -> R) -> Option<R> {
-        self.record(|world| {
-            let index = world.reports.by_key.get(&address(name)).copied();
-            if index.is_none() {
-                world.misreport("an event came about a lock that was not reported taken");
-            }
-            index.map(|index| act(&mut world.reports.locks[index]))
-        })
-        .flatten()
-    }
-
-    fn record_end(&self, name: &Arc<str>, end: End) {
+    fn on_end(&mut self, name: &Arc<str>, end: End) {
         // A call may drop a lock whose lease ended before it returned.
-        let in_calls: Vec<usize> = with(|world| world.reports.latest.values().copied().collect());
-        let index = with(|world| world.reports.by_key.get(&address(name)).copied());
-        let is_in_call = end.1 && index.is_some_and(|index| in_calls.contains(&index));
-        let wrong = self.record_of(name, |lock| match (lock.left, lock.end.replace(end)) {
-            (_, Some(_)) => Some("the outcome of a release was reported twice"),
-            (None, None) if is_in_call => None,
-            (None, _) => Some("a release was reported, and the guard is there"),
+        let index = self.reports.by_key.get(&address(name));
+        let mut in_calls = self.reports.latest.values();
+        let is_in_call = end.1 && in_calls.any(|latest| Some(latest) == index);
+        let Some(lock) = self.reported(name) else {
+            return;
+        };
+        let wrong = match (lock.left, lock.end.replace(end)) {
+            (_, Some(_)) => "the outcome of a release was reported twice",
+            (None, None) if is_in_call => return,
+            (None, _) => "a release was reported, and the guard is there",
             (Some((_, was_dropped)), None) if was_dropped.is_some_and(|it| it != end.1) => {
-                Some("a drop and an unlock were mixed up")
+                "a drop and an unlock were mixed up"
             }
-            (Some(_), None) => None,
+            (Some(_), None) => return,
+        };
+        self.misreport(wrong);
+    }
+
+    fn on_node(&mut self, client: usize, node: &str, look: Look) {
+        self.saw(match look {
+            Look::Down => "an observer gets a node that is down",
+            Look::Quarantined => "an observer gets a quarantine",
+            Look::Up => "an observer gets a node that is up",
         });
-        if let Some(wrong) = wrong.flatten() {
-            self.record(|world| world.misreport(wrong));
+        self.record(|| format!("client {client} reports that {node} is {look:?}"));
+        let before = self.reports.nodes.insert((client, node.to_owned()), look);
+        // Another quarantine may begin before the last one has ended.
+        if before == Some(look) && look != Look::Quarantined {
+            self.misreport("a node was reported in the state that it had already");
         }
     }
 
-    fn record_node(&self, node: &str, look: Look) {
-        self.record(|world| {
-            world.saw(match look {
-                Look::Down => "an observer gets a node that is down",
-                Look::Quarantined => "an observer gets a quarantine",
-                Look::Up => "an observer gets a node that is up",
-            });
-            let client = self.client;
-            world.record(|| format!("client {client} reports that {node} is {look:?}"));
-            // Another quarantine may begin before the last one has ended.
-            if world
-                .reports
-                .nodes
-                .insert((self.client, node.to_owned()), look)
-                == Some(look)
-                && look != Look::Quarantined
-            {
-                world.misreport("a node was reported in the state that it had already");
-            }
-        });
-    }
-}
-
-impl World {
     fn misreport(&mut self, what: &str) {
         let client = self.current_client();
         self.violate("reported once", format!("client {client}: {what}"));
