@@ -485,11 +485,7 @@ pub(crate) fn is_granted(reply: &[u8]) -> bool {
 
 /// What a command and its reply are an example of.
 fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
-    let is_script = matches!(words[0], b"EVAL" | b"EVALSHA");
-    let is_fenced = is_script
-        && matches!(words[1], text if text == kinds::fenced::SCRIPT.text.as_bytes() || text == kinds::fenced::SCRIPT.sha1.as_bytes());
-    let is_permit = is_script
-        && matches!(words[1], text if text == kinds::permit::SCRIPT.text.as_bytes() || text == kinds::permit::SCRIPT.sha1.as_bytes());
+    let is_permit = readers::is_of(words[1], &kinds::permit::SCRIPT);
     match (words[0], reply) {
         (b"EVAL" | b"EVALSHA", _) if words[1] != kinds::plain::EXTEND.as_bytes() => {
             match (words[4], reply) {
@@ -498,7 +494,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
                 (b"release", b":2\r\n" | b":-2\r\n") => "a release that tells another client",
                 (b"release", _) if words[0] == b"EVALSHA" => "a release by EVALSHA",
                 (b"release", _) => "a release by script",
-                (_, [b'-', ..]) if is_fenced => {
+                (_, [b'-', ..]) if readers::is_of(words[1], &kinds::fenced::SCRIPT) => {
                     "a fenced lock's script that is answered with an error"
                 }
                 (_, [b'-', ..]) => "a script that is answered with an error",

@@ -7,6 +7,7 @@ use crate::judge::{self, Action, Command};
 use crate::keys::{Content, Entry};
 use crate::locks::Access;
 use crate::protocol::kinds;
+use crate::protocol::script::Script;
 use crate::queues::Request;
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -32,8 +33,14 @@ impl Entries {
 
 /// Whether these are the text or the hash of the script for read-write locks.
 pub(crate) fn is_script(text: &[u8]) -> bool {
-    text == kinds::read_write::SCRIPT.text.as_bytes()
-        || text == kinds::read_write::SCRIPT.sha1.as_bytes()
+    is_of(text, &kinds::read_write::SCRIPT)
+}
+
+/// Whether these are the text or the hash of this script.
+pub(crate) fn is_of(text: &[u8], script: &Script) -> bool {
+    [script.text, script.sha1]
+        .map(str::as_bytes)
+        .contains(&text)
 }
 
 /// What a command of a read-write lock does. A raise is an extension to a number.
