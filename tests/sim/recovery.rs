@@ -75,6 +75,17 @@ fn with_a_node_that_loads(mut plan: Plan) -> Plan {
     plan
 }
 
+/// Runs a plan, with a thread of its first client in place of those that the plan has. What it
+/// asserts is a finding, of which there must be none.
+pub(crate) fn play(plan: Plan, scene: impl Fn() + Copy + Send + Sync + 'static) -> Box<World> {
+    let seed = plan.seed;
+    let world = kernel::run(World::new(plan, Trace::silent()), move || {
+        kernel::spawn(0, scene);
+    });
+    assert_eq!(world.judge.finding, None, "seed {seed}");
+    world
+}
+
 /// The slowest of many recoveries.
 fn slowest(plan: impl Fn(u64) -> Plan) -> u64 {
     let recovery = |seed| {

@@ -13,8 +13,7 @@ use crate::events::error::{ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::kernel::with;
 use crate::plan::{Data, Fault, Kind, MILLISECOND, Plan, SECOND};
-use crate::recovery::quiet;
-use crate::trace::Trace;
+use crate::recovery::{self, quiet};
 use crate::wire::Connection;
 use crate::world::World;
 use crate::{clients, kernel, machine};
@@ -46,11 +45,7 @@ fn play(change: impl Fn(&mut Plan), scene: fn(Redlock)) -> Box<World> {
         plan.ttls = vec![20_000];
         plan.fault_time = 30 * SECOND;
         change(&mut plan);
-        let world = kernel::run(World::new(plan, Trace::silent()), move || {
-            kernel::spawn(0, move || scene(clients::open(0)));
-        });
-        assert_eq!(world.judge.finding, None, "seed {seed}");
-        last = Some(world);
+        last = Some(recovery::play(plan, move || scene(clients::open(0))));
     }
     last.expect("there are seeds")
 }
