@@ -25,11 +25,12 @@ use std::time::Duration;
 const PERMITS: usize = 2;
 
 /// What a call wants of a lock that several may hold, or has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Together with other readers.
     Read,
     /// Alone.
+    #[default]
     Write,
 }
 

@@ -428,26 +428,15 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
     plan.fault_time = random.between(4 * SECOND, 10 * SECOND);
     plan.skew = if random.once_in(2) { skew } else { 0 };
     plan.idle = random.magnitude(MILLISECOND, 50 * MILLISECOND);
-    plan.hints = match random.below(8) {
-        0 => HintPlan::default(),
-        1 | 2 => HintPlan {
-            loss: 1,
-            ..HintPlan::default()
-        },
-        3 => HintPlan {
-            delay: 100 * MILLISECOND,
-            ..HintPlan::default()
-        },
-        4 => HintPlan {
-            repetition: 1,
-            ..HintPlan::default()
-        },
-        5 => HintPlan {
-            disorder: random.pick(&[5, 100]) * MILLISECOND,
-            ..HintPlan::default()
-        },
-        _ => hints,
-    };
+    plan.hints = HintPlan::default();
+    match random.below(8) {
+        0 => {}
+        1 | 2 => plan.hints.loss = 1,
+        3 => plan.hints.delay = 100 * MILLISECOND,
+        4 => plan.hints.repetition = 1,
+        5 => plan.hints.disorder = random.pick(&[5, 100]) * MILLISECOND,
+        _ => plan.hints = hints,
+    }
     if random.once_in(3) {
         let node = random.index(plan.nodes.len());
         let interval = random.magnitude(MILLISECOND / 2, 20 * MILLISECOND);

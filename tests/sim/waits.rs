@@ -52,7 +52,7 @@ struct Key {
 }
 
 /// What a call waits for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Awaited {
     /// The locks: all of them, or of a semaphore any.
     pub(crate) resources: Vec<usize>,
@@ -72,6 +72,7 @@ impl Awaited {
 }
 
 /// A call that waits for a lock.
+#[derive(Default)]
 struct Call {
     client: usize,
     awaited: Awaited,
@@ -107,14 +108,8 @@ impl World {
             awaited,
             begun,
             pauses,
-            attempts: 0,
-            changes: 0,
-            stored_by: BTreeSet::new(),
-            seated_at: None,
-            overtaken_in_turn: 0,
-            overtaken: 0,
-            free: 0,
             counted_until: begun,
+            ..Call::default()
         };
         self.waits.calls.insert(task, call);
     }
