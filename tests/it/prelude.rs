@@ -27,8 +27,8 @@ pub(crate) use quorumlock::{
     Mutex, MutexGuard, NodeState, NodeStatus, Owner, Phase, Redlock, ReentrantMutex,
     ReleaseOutcome, RestartPolicy, RwReadGuard, ServerError, ShutdownOutcome, Wait, Watchdog,
 };
-pub(crate) use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-pub(crate) use std::ffi::{OsStr, OsString};
+pub(crate) use std::collections::{BTreeMap, BTreeSet, HashSet};
+pub(crate) use std::ffi::OsStr;
 pub(crate) use std::fmt::{Debug, Display};
 pub(crate) use std::fs::File;
 pub(crate) use std::io::{BufReader, Read as _, Write as _};
@@ -41,4 +41,4 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 pub(crate) use std::sync::{Arc, Barrier, Mutex as Guarded, OnceLock, mpsc};
 pub(crate) use std::thread::JoinHandle;
 pub(crate) use std::time::{Duration, Instant, SystemTime};
-pub(crate) use std::{fs, io, slice, thread};
+pub(crate) use std::{fs, io, thread};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tls::certificates::{Authority, Particulars};
+use std::ffi::OsString;
 
 /// Nodes that require a client certificate and a password, and the options that reach them.
 struct Secured {

@@ -1,6 +1,7 @@
 //! A subscriber that keeps all spans, and what happens to them.
 
 use crate::prelude::*;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::ThreadId;

@@ -4,12 +4,14 @@
 //! another test is in the middle of something. A child never returns into the test: it ends when
 //! its body has been done, and it is ended when it hangs, at the latest by its own alarm.
 
-use crate::prelude::*;
-use nix::sys::signal::kill;
+use super::process::eventually;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, alarm, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// When a child ends whose parent was killed before it could wait for it.
 const LIFETIME_SECONDS: u32 = 60;

@@ -6,8 +6,15 @@
 //! has (the connections to its own servers, threads of a certain name), or run the test [`alone`]
 //! in a process of its own.
 
-use crate::prelude::*;
 use std::any::type_name;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Set in the process that [`alone`] starts.
 const ALONE_VARIABLE: &str = "QUORUMLOCK_TEST_ALONE";
