@@ -28,8 +28,8 @@ struct ShownShare {
 }
 
 impl ShownShare {
-    /// Ends the span if the lock is lost. Asks the lock once, while the share exists: later it would
-    /// keep the lock from a share that ends last.
+    /// Ends the span if the lock is lost. Asks the lock once, while the share exists: later that
+    /// would keep the lock from a share that ends last.
     fn end_if_lost(&mut self) {
         let lock = std::mem::take(&mut self.lock);
         self.span.end_if(|| lock.upgrade()?.held.loss());
