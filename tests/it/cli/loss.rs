@@ -216,6 +216,47 @@ fn what_a_command_leaves_behind_ends_before_the_release() {
     );
 }
 
+/// It is of the group of the command, and its parent of another one.
+#[test]
+fn a_process_whose_parent_has_left_the_group_ends_before_the_release() {
+    let deployment = Deployment::of(1);
+    let left = folder().join("left");
+    let script = "import os, signal, sys, time
+if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(99)
+    os.setsid()
+    with open(sys.argv[1] + '.new', 'w') as file:
+        file.write(f'{os.getpid()} {child}')
+    os.rename(sys.argv[1] + '.new', sys.argv[1])
+    os.waitpid(child, 0)
+    time.sleep(99)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+";
+    let mut tool = deployment.tool(&[
+        "run", "--grace", "300ms", "a", "--", "python3", "-c", script,
+    ]);
+    tool.arg(&left).stdout(Stdio::null()).stderr(Stdio::null());
+    run(tool).exits(0);
+    let pids = fs::read_to_string(&left).unwrap();
+    let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    let [parent, child] = pids[..] else {
+        panic!("{pids:?}")
+    };
+    let is_child_gone = || !exists(child);
+    let has_child = !eventually(Duration::from_secs(2), is_child_gone);
+    let has_parent = exists(parent);
+    send(parent, Signal::SIGKILL);
+    if has_child {
+        send(child, Signal::SIGKILL);
+    }
+    assert!(has_parent, "a process of another group is left alone");
+    assert!(!has_child, "it is left when the lock is released");
+}
+
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_program_that_is_killed_takes_its_command_along() {

@@ -3,10 +3,11 @@
 //! Invariants:
 //! 1. No process id is signalled after it was reaped. One thread does both, and a group is
 //!    signalled only while a child of this process is in it that has not been reaped: then its
-//!    number belongs to no other group.
+//!    number belongs to no other group. Otherwise its processes are, one by one.
 //! 2. On Linux, what the command leaves behind when it ends becomes a child of this process
-//!    (`PR_SET_CHILD_SUBREAPER`). So it is known whether the group is empty, without a look at
-//!    other processes.
+//!    (`PR_SET_CHILD_SUBREAPER`), but for processes whose own parents live. So it is known whether
+//!    the group is empty, without a look at other processes unless children are left that have
+//!    made groups of their own: [`strays`](super::strays).
 
 use super::exec_step::EXEC_STEP;
 use super::options::Options;
@@ -91,14 +92,18 @@ impl Group {
     /// Signals the group, or the process if it has no group of its own; nothing if none of it is
     /// left.
     pub(super) fn signal(&self, signal: Signal) {
-        if !self.is_gone() {
-            // It may have ended a moment ago.
-            let _ = if self.has_own_group {
+        // It may have ended a moment ago.
+        let _ = match (&self.status, self.has_own_group) {
+            (None, false) => kill(self.pid, signal),
+            (Some(_), false) => Ok(()),
+            (status, true) if status.is_none() || has_children_in(self.pid) => {
                 killpg(self.pid, signal)
-            } else {
-                kill(self.pid, signal)
-            };
-        }
+            }
+            (_, true) => {
+                signal_strays(self.pid(), signal as i32);
+                Ok(())
+            }
+        };
     }
 
     /// Stops the command, which may act on the signal before: restore a terminal, for example.
@@ -136,12 +141,14 @@ impl Group {
 
     /// Whether the command has ended, and nothing of its group is left.
     pub(super) fn is_gone(&self) -> bool {
-        self.status.is_some() && !(self.has_own_group && has_children_in(self.pid))
+        let has_others = || has_children_in(self.pid) || has_strays(self.pid());
+        self.status.is_some() && !(self.has_own_group && has_others())
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
+    pub(super) use super::super::strays::{has_strays, signal_strays};
     use nix::sys::prctl;
     use nix::unistd::Pid;
     use rustix::process::{WaitId, WaitIdOptions, WaitOptions, wait, waitid};
@@ -212,12 +219,18 @@ mod system {
         false
     }
 
+    pub(super) fn has_strays(_: i32) -> bool {
+        false
+    }
+
+    pub(super) fn signal_strays(_: i32, _: i32) {}
+
     pub(super) fn reap_ended(_: Pid) -> Option<std::process::ExitStatus> {
         None
     }
 }
 
-use system::{adopt_orphans, has_children_in, is_stopped, reap_ended};
+use system::{adopt_orphans, has_children_in, has_strays, is_stopped, reap_ended, signal_strays};
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,8 @@ mod not_started;
 mod options;
 mod output;
 mod signals;
+#[cfg(target_os = "linux")]
+mod strays;
 mod supervise;
 mod suspend;
 
