@@ -97,12 +97,15 @@ fn messages_name_options() {
     for (options, expected) in table {
         assert_eq!(message(options), format!("quorumlock: {expected}\n"));
     }
+    let holder = deployment.start("run b -- sleep 2");
+    deployment.wait_for_keys(3);
     pause(&deployment.servers);
     let unavailable = message("--unavailable-after 100ms");
-    assert!(
-        unavailable.contains("within 100 ms (--node-timeout)"),
-        "{unavailable}"
-    );
+    let unconfirmed = holder.wait().exits(0).err;
+    for message in [unavailable, unconfirmed] {
+        let named = "within 100 ms (--node-timeout)";
+        assert!(message.contains(named), "{message}");
+    }
 }
 
 #[test]

@@ -62,7 +62,10 @@ impl Held {
         for guard in std::mem::take(&mut self.guards).into_iter().rev() {
             match guard.unlock() {
                 Ok(outcome) => is_lost |= outcome == ReleaseOutcome::Expired,
-                Err(error) => events.say(&format!("{error}; the lock ends with its time to live")),
+                Err(error) => {
+                    let Failure { message, .. } = error.into();
+                    events.say(&format!("{message}; the lock ends with its time to live"));
+                }
             }
         }
         is_lost
