@@ -17,7 +17,7 @@
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
 use crate::events::event::{Event, LossReason};
-use crate::events::metrics::class::ClassId;
+use crate::events::metrics::class::Class;
 use crate::events::metrics::counters::Counters;
 use crate::events::names::Names;
 use crate::events::release::ReleaseOutcome;
@@ -46,7 +46,7 @@ pub(crate) struct ReleaseContext {
     /// How long the lock was held.
     pub(crate) held: Duration,
     /// The class that counts the release, if anything does.
-    pub(crate) class: Option<ClassId>,
+    pub(crate) class: Option<Arc<Class>>,
     /// Whether observers get the outcome.
     pub(crate) is_observed: bool,
 }
@@ -135,8 +135,7 @@ impl EventQueue {
             Some(ReleaseOutcome::Expired) => Some(LossReason::KeyGone),
             Some(ReleaseOutcome::Released | ReleaseOutcome::StillHeld(_)) | None => None,
         };
-        if let (Some(counters), Some(class)) = (&self.counters, release.class) {
-            let class = counters.class(class);
+        if let Some(class) = &release.class {
             loss.into_iter().for_each(|reason| class.lost(reason));
             class.released(outcome, is_dropped);
         }

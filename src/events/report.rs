@@ -121,8 +121,8 @@ impl Reporter {
         let target = self.target.as_ref()?;
         let class = target.counters.as_ref().map(|counters| {
             let class = counters.class_of(target.names.name_of(key));
-            counters.class(class).lets_go(Some(held));
-            class
+            class.lets_go(Some(held));
+            Arc::clone(class)
         });
         let key = Arc::clone(key);
         let is_observed = target.is_observed_here();
@@ -375,7 +375,7 @@ impl Reporter {
         if let Some(target) = &self.target
             && let Some(counters) = &target.counters
         {
-            count(counters.class(counters.class_of(target.names.name_of(key))));
+            count(counters.class_of(target.names.name_of(key)));
         }
     }
 

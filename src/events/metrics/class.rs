@@ -12,8 +12,8 @@ use crate::algorithm::vote::{Outcome, Tally};
 use crate::events::event::LossReason;
 use crate::events::release::ReleaseOutcome;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The families of [`NUMBERS`], by index.
@@ -37,6 +37,7 @@ pub(crate) enum ExtensionResult {
 }
 
 /// A class of locks, and what is counted of it.
+#[derive(Debug)]
 pub(crate) struct Class {
     pub(super) name: Box<str>,
     /// By family of [`TIMES`], and then by series of the family.
@@ -157,63 +158,40 @@ const LONGEST: usize = 128;
 /// The name of the class of all that have no other one.
 pub(super) const OTHER: &str = "other";
 
-/// The index of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClassId(u16);
-
-impl ClassId {
-    const OTHER: ClassId = ClassId(MOST as u16);
-}
-
 /// All classes. A class is at the index of its hash, or at the first free one behind it.
 pub(super) struct Classes {
-    known: Box<[OnceLock<Box<Class>>]>,
-    other: Class,
+    known: Box<[OnceLock<Arc<Class>>]>,
+    other: Arc<Class>,
 }
 
 impl Classes {
     pub(super) fn new() -> Classes {
         Classes {
             known: (0..MOST).map(|_| OnceLock::new()).collect(),
-            other: Class::new(OTHER),
+            other: Arc::new(Class::new(OTHER)),
         }
     }
 
     /// The class of this name, which is added if there is room.
-    pub(super) fn find(&self, name: &str) -> ClassId {
+    pub(super) fn find(&self, name: &str) -> &Arc<Class> {
         if name.len() > LONGEST || name == OTHER {
-            return ClassId::OTHER;
+            return &self.other;
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name) as usize;
-        // Another thread may add a class there first.
-        let is_it = |index: &usize| {
-            self.known[*index]
-                .get_or_init(|| Box::new(Class::new(name)))
-                .name
-                .as_ref()
-                == name
-        };
-        let found = (0..MOST)
-            .map(|step| hash.wrapping_add(step) % MOST)
-            .find(is_it);
-        found.map_or(ClassId::OTHER, |index| ClassId(index as u16))
-    }
-
-    pub(super) fn get(&self, id: ClassId) -> &Class {
-        self.known
-            .get(usize::from(id.0))
-            .and_then(OnceLock::get)
-            .map_or(&self.other, Box::as_ref)
+        let mut classes = (0..MOST).map(|step| {
+            let place = &self.known[hash.wrapping_add(step) % MOST];
+            // Another thread may add a class there first.
+            place.get_or_init(|| Arc::new(Class::new(name)))
+        });
+        let found = classes.find(|class| *class.name == *name);
+        found.unwrap_or(&self.other)
     }
 
     /// All classes in which anything may have been counted, `other` last.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Class> {
         let other = Some(&self.other).filter(|other| other.is_used());
-        self.known
-            .iter()
-            .filter_map(OnceLock::get)
-            .map(Box::as_ref)
-            .chain(other)
+        let known = self.known.iter().filter_map(OnceLock::get);
+        known.chain(other).map(Arc::as_ref)
     }
 }
 
@@ -224,29 +202,20 @@ mod tests {
     #[test]
     fn a_name_is_one_class_and_what_does_not_fit_is_other() {
         let classes = Classes::new();
-        let ids: Vec<ClassId> = (0..MOST)
-            .map(|number| classes.find(&number.to_string()))
-            .collect();
-        assert!(ids.iter().all(|&id| id != ClassId::OTHER));
-        for (number, &id) in ids.iter().enumerate() {
-            assert_eq!(
-                (classes.find(&number.to_string()), &*classes.get(id).name),
-                (id, number.to_string().as_str())
-            );
+        for number in (0..MOST).chain(0..MOST) {
+            let name = number.to_string();
+            assert_eq!(*classes.find(&name).name, *name);
         }
-        assert_eq!(classes.find("one more"), ClassId::OTHER);
-        assert_eq!(
-            (classes.find(&"x".repeat(LONGEST + 1)), classes.find(OTHER)),
-            (ClassId::OTHER, ClassId::OTHER)
-        );
-        assert_eq!(&*classes.get(ClassId::OTHER).name, OTHER);
+        for name in ["one more", &"x".repeat(LONGEST + 1), OTHER] {
+            assert_eq!(&*classes.find(name).name, OTHER);
+        }
         assert_eq!(classes.iter().count(), MOST, "nothing was counted as other");
     }
 
     #[test]
     fn threads_that_add_the_same_names_agree() {
         let classes = Classes::new();
-        let found: Vec<Vec<ClassId>> = std::thread::scope(|scope| {
+        let found: Vec<Vec<&Arc<Class>>> = std::thread::scope(|scope| {
             let find = || {
                 (0..MOST)
                     .map(|number| classes.find(&format!("{number}")))
@@ -258,7 +227,9 @@ mod tests {
                 .map(|thread| thread.join().unwrap())
                 .collect()
         });
-        assert!(found.iter().all(|ids| ids == &found[0]));
+        for (number, first) in found[0].iter().enumerate() {
+            assert!(found.iter().all(|all| Arc::ptr_eq(all[number], first)));
+        }
         assert_eq!(classes.iter().count(), MOST);
     }
 }

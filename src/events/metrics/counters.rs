@@ -1,6 +1,6 @@
 //! The counters that a program has, and the ways to count.
 
-use super::class::{Class, ClassId, Classes, OTHER};
+use super::class::{Class, Classes, OTHER};
 use super::families::EVENTS_DROPPED;
 #[cfg(feature = "metrics")]
 use super::families::{HOLDS, WAITS};
@@ -175,7 +175,7 @@ impl Counters {
             Recorded::update_dropped(self.dropped_so_far());
             return self.0.recorded.update_nodes(self.0.nodes.samples());
         };
-        let series = self.0.recorded.update(self.class(self.class_of(name)));
+        let series = self.0.recorded.update(self.class_of(name));
         match event {
             Event::Acquired { waited, .. } => series.times[WAITS][0].record(*waited),
             Event::GaveUp { reason, waited, .. } => {
@@ -189,15 +189,11 @@ impl Counters {
     }
 
     /// The class of a lock. Calls a function of the program, so no mutex may be held.
-    pub(crate) fn class_of(&self, name: &str) -> ClassId {
+    pub(crate) fn class_of(&self, name: &str) -> &Arc<Class> {
         // A call waits for any slot, and acquires one: both count in the same class.
         let name = key_space::semaphore_of_slot(name).unwrap_or(name);
         let class = caught(|| (self.0.classify)(name));
         self.0.classes.find(class.unwrap_or(OTHER))
-    }
-
-    pub(crate) fn class(&self, id: ClassId) -> &Class {
-        self.0.classes.get(id)
     }
 
     /// How many events no observer received.

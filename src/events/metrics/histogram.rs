@@ -22,7 +22,7 @@ pub(super) const BOUNDS: [(u64, &str); 13] = [
 ];
 
 /// A histogram of times. Its count is the sum of its buckets, so that the two cannot disagree.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Histogram {
     /// By bucket, how many times were in it and in no lower one; the last is for all that are
     /// longer.
