@@ -61,10 +61,7 @@ impl Class {
         let is_in_use = [Number::Waiting, Number::Held]
             .iter()
             .any(|&gauge| self.number(gauge, 0).load(Ordering::Relaxed) != 0);
-        is_in_use
-            || self.times[WAITS]
-                .iter()
-                .any(|waits| waits.values().count() > 0)
+        is_in_use || self.times[WAITS].iter().any(|waits| waits.count() > 0)
     }
 
     pub(crate) fn waits(&self) {

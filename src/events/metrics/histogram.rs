@@ -30,13 +30,6 @@ pub(super) struct Histogram {
     nanos: AtomicU64,
 }
 
-/// A histogram as it is at one moment.
-pub(super) struct HistogramValues {
-    /// By bucket, how many times were in it or in a lower one; the last is the number of all.
-    pub(super) cumulative: [u64; BOUNDS.len() + 1],
-    pub(super) nanos: u64,
-}
-
 impl Histogram {
     pub(super) fn observe(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -48,23 +41,23 @@ impl Histogram {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(super) fn values(&self) -> HistogramValues {
+    /// By bucket, how many times were in it or in a lower one; the last is the number of all.
+    pub(super) fn cumulative(&self) -> [u64; BOUNDS.len() + 1] {
         let mut sum = 0;
-        let cumulative = std::array::from_fn(|bucket| {
-            sum += self.buckets[bucket].load(Ordering::Relaxed);
+        self.buckets.each_ref().map(|bucket| {
+            sum += bucket.load(Ordering::Relaxed);
             sum
-        });
-        HistogramValues {
-            cumulative,
-            nanos: self.nanos.load(Ordering::Relaxed),
-        }
+        })
     }
-}
 
-impl HistogramValues {
     /// How many times there were.
     pub(super) fn count(&self) -> u64 {
-        self.cumulative[BOUNDS.len()]
+        self.cumulative()[BOUNDS.len()]
+    }
+
+    /// All times together.
+    pub(super) fn sum(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 }
 
@@ -78,17 +71,12 @@ mod tests {
         for nanos in [0, 1_000_000, 1_000_001, 60_000_000_000, 60_000_000_001] {
             histogram.observe(Duration::from_nanos(nanos));
         }
-        let values = histogram.values();
+        let cumulative = histogram.cumulative();
         assert_eq!(
-            (
-                values.cumulative[0],
-                values.cumulative[1],
-                values.cumulative[12],
-                values.count()
-            ),
-            (2, 3, 4, 5)
+            [0, 1, 12, 13].map(|bucket| cumulative[bucket]),
+            [2, 3, 4, 5]
         );
-        assert_eq!(values.nanos, 120_002_000_002);
+        assert_eq!(histogram.sum().as_nanos(), 120_002_000_002);
         assert!(
             BOUNDS
                 .iter()

@@ -25,20 +25,17 @@ impl Text {
             let series = suffixes(family);
             for (class, of_class) in &classes {
                 for (labels, times) in series.iter().zip(&class.times[index]) {
-                    let values = times.values();
                     // An empty one has all of its buckets: `rate` misses the first increase of a
                     // bucket that is added later, and a quantile would then be in the bucket
                     // without a bound.
-                    let buckets = BOUNDS
-                        .iter()
-                        .map(|&(_, bound)| bound)
-                        .zip(values.cumulative);
+                    let bounds = BOUNDS.iter().map(|&(_, bound)| bound);
+                    let cumulative = times.cumulative();
                     self.times(
                         family,
                         &[of_class, labels.as_str()].concat(),
-                        buckets,
-                        Duration::from_nanos(values.nanos),
-                        values.count(),
+                        bounds.zip(cumulative),
+                        times.sum(),
+                        cumulative[BOUNDS.len()],
                     );
                 }
             }
