@@ -434,7 +434,7 @@ fn a_password_file_is_read_again() {
     let absent = Redlock::builder().nodes(&urls).password_file(&file).build();
     let message = absent.unwrap_err().to_string();
     assert!(
-        message.starts_with("password_file: /") && message.contains("not found"),
+        message.starts_with("password_file: /") && message.contains("does not exist"),
         "{message}"
     );
     let none = Redlock::builder().nodes(&urls).build().unwrap_err();

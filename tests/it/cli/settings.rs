@@ -48,7 +48,7 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
         (
             "--password-file /nowhere",
             "",
-            "--password-file: /nowhere: the password file cannot be read",
+            "--password-file: /nowhere: the password file does not exist",
         ),
         (
             "",
