@@ -1,7 +1,9 @@
-// The same as quickstart.c, with handles that free themselves.
-//
-//     c++ -std=c++17 -Isrc/ffi examples/c/quickstart.cpp -Ltarget/release -lquorumlock -Wl,-rpath,target/release \
-//         -o quickstart
+/*
+ * The same as quickstart.c, with handles that free themselves.
+ *
+ *     c++ -std=c++17 -Isrc/ffi examples/c/quickstart.cpp -Ltarget/release -lquorumlock -Wl,-rpath,target/release \
+ *         -o quickstart
+ */
 #include "quorumlock.hpp"
 #include <iostream>
 
