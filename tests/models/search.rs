@@ -40,13 +40,8 @@ pub(crate) trait World: Copy + Display {
     /// Everything that can happen now.
     fn steps(&self, rule: Self::Rule, scope: Self::Scope, steps: &mut Vec<Self::Step>);
 
-    /// What it is like afterwards, and what was won.
-    fn after(
-        self,
-        step: Self::Step,
-        rule: Self::Rule,
-        scope: Self::Scope,
-    ) -> Result<(Self, Option<Won>), Wrong>;
+    /// Makes it what it is afterwards. Returns what was won.
+    fn take(&mut self, step: Self::Step, rule: Self::Rule, scope: Self::Scope) -> Outcome;
 
     /// What must hold here, in addition to what must hold of steps.
     fn check(&self, _rule: Self::Rule, _scope: Self::Scope) -> Result<(), Wrong> {
@@ -57,11 +52,24 @@ pub(crate) trait World: Copy + Display {
     fn key(&self, scope: Self::Scope) -> u128;
 }
 
+/// What a step has come to.
+pub(crate) type Outcome = Result<Option<Won>, Wrong>;
+
 /// What was won, in words, and whether it is a [special](World::SPECIAL) win.
 pub(crate) struct Won(pub(crate) String, pub(crate) bool);
 
 /// What must not happen.
 pub(crate) struct Wrong(pub(crate) String);
+
+/// What an attempt, a program or a call of this number is called.
+pub(crate) fn name(number: usize) -> char {
+    char::from(b'A' + number as u8)
+}
+
+/// Whether this variable asks for all scopes.
+pub(crate) fn is_full(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| value == "full")
+}
 
 /// Searches all there is, and finds nothing.
 pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
@@ -137,8 +145,9 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
         }
         world.steps(rule, scope, &mut steps);
         for &step in &steps {
-            let (after, won) = match world.after(step, rule, scope) {
-                Ok(after) => after,
+            let mut after = world;
+            let won = match after.take(step, rule, scope) {
+                Ok(won) => won,
                 Err(Wrong(wrong)) => {
                     return broken(&ways, seen.len(), format!("{step:?}: {wrong}"));
                 }
@@ -179,12 +188,11 @@ fn trace<W: World>(
     let mut lines = Vec::new();
     let mut world = W::first(scope);
     for step in steps.into_iter().rev() {
-        let Ok((after, won)) = world.after(step, rule, scope) else {
+        let Ok(won) = world.take(step, rule, scope) else {
             break;
         };
         let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
-        lines.push(format!("{:<60} {after}", format!("{step:?}{won}")));
-        world = after;
+        lines.push(format!("{:<60} {world}", format!("{step:?}{won}")));
     }
     lines.push(wrong);
     lines

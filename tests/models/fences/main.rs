@@ -43,7 +43,7 @@ fn holds(rule: Rule, scope: Scope) {
 }
 
 fn is_full() -> bool {
-    std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full")
+    search::is_full("QUORUMLOCK_FENCE_MODEL")
 }
 
 const TWO: Scope = Scope {

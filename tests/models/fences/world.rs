@@ -18,7 +18,7 @@
 //!    are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
-use crate::search::{self, Won, Wrong};
+use crate::search::{self, Outcome, Won, Wrong, name};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -213,12 +213,7 @@ impl search::World for World {
         }
     }
 
-    fn after(
-        mut self,
-        step: Step,
-        rule: Rule,
-        scope: Scope,
-    ) -> Result<(World, Option<Won>), Wrong> {
+    fn take(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
         let a = match step {
             Step::Begin(a) => {
                 let won = self
@@ -318,7 +313,7 @@ impl search::World for World {
                 if rule == Rule::ReaderForgets {
                     node.fence = 0;
                 }
-                return Ok((self, None));
+                return Ok(None);
             }
             Step::Write(n) => {
                 let node = &mut self.nodes[n];
@@ -326,11 +321,10 @@ impl search::World for World {
                 if rule == Rule::UnfencedForgets {
                     node.fence = 0;
                 }
-                return Ok((self, None));
+                return Ok(None);
             }
         };
-        let won = self.conclude(a, rule)?;
-        Ok((self, won))
+        self.conclude(a, rule)
     }
 
     fn key(&self, _scope: Scope) -> u128 {
@@ -342,7 +336,7 @@ impl search::World for World {
 
 impl World {
     /// Lets the attempt win if it can, and judges that.
-    fn conclude(&mut self, a: usize, rule: Rule) -> Result<Option<Won>, Wrong> {
+    fn conclude(&mut self, a: usize, rule: Rule) -> Outcome {
         if self.attempts[a].phase != Phase::Raising {
             return Ok(None);
         }
@@ -463,10 +457,6 @@ impl Rule {
     fn listens_late(self) -> bool {
         matches!(self, Rule::LateGrantsCount | Rule::LateRepliesJoin)
     }
-}
-
-fn name(attempt: usize) -> char {
-    char::from(b'A' + attempt as u8)
 }
 
 /// The nodes' keys: fence and owner.

@@ -71,11 +71,7 @@ impl World {
         let is_founding = scope.is_open(open::FOUNDING) && self.is_founding(scope);
         let is_in_process = matches!(fault, Fault::Deleted | Fault::Demoted | Fault::Flushed);
         if is_founding || is_in_process && scope.is_open(open::MOMENT) && self.is_looked_at(n) {
-            *self = World {
-                is_passed_over: true,
-                ..World::default()
-            };
-            return;
+            return self.pass_over();
         }
         let node = &mut self.nodes[n];
         let names = if fault == Fault::Demoted {

@@ -88,7 +88,7 @@ fn is_refuted(rule: Rule, scope: Scope) {
 }
 
 fn is_full() -> bool {
-    std::env::var("QUORUMLOCK_INCARNATION_MODEL").is_ok_and(|value| value == "full")
+    search::is_full("QUORUMLOCK_INCARNATION_MODEL")
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::faults::Event;
 use crate::note::{Memo, OLD};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::search::{self, Won, Wrong, fingerprint};
+use crate::search::{self, Outcome, Wrong, fingerprint};
 use crate::world::{Case, Life, Link, PROGRAMS, Phase, Program, Round, World};
 use quorumlock::algorithm::incarnation::Origin;
 use quorumlock::algorithm::quarantine::RestartPolicy;
@@ -104,12 +104,7 @@ impl search::World for World {
         self.events(scope, steps);
     }
 
-    fn after(
-        mut self,
-        step: Step,
-        rule: Rule,
-        scope: Scope,
-    ) -> Result<(World, Option<Won>), Wrong> {
+    fn take(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
         let case = Case { rule, scope };
         let p = match step {
             Step::Begin(p, is_long, is_quiet) => {
@@ -178,7 +173,7 @@ impl search::World for World {
             }
             Step::Tick => {
                 self.tick(case);
-                return Ok((self, None));
+                return Ok(None);
             }
             Step::Event(n, event) => {
                 self.happens(n, event, case);
@@ -186,7 +181,7 @@ impl search::World for World {
                 for p in 0..PROGRAMS {
                     self.close(p, scope);
                 }
-                return Ok((self, None));
+                return Ok(None);
             }
         };
         self.judge(p, case);
@@ -197,12 +192,9 @@ impl search::World for World {
         };
         self.close(p, scope);
         if self.is_passed_over {
-            self = World {
-                is_passed_over: true,
-                ..World::default()
-            };
+            self.pass_over();
         }
-        Ok((self, won))
+        Ok(won)
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
@@ -231,6 +223,14 @@ impl search::World for World {
 }
 
 impl World {
+    /// What comes after one of the cases that the design leaves open is not searched.
+    pub(crate) fn pass_over(&mut self) {
+        *self = World {
+            is_passed_over: true,
+            ..World::default()
+        };
+    }
+
     /// The same for all states that differ in names of nodes.
     fn nameless(&self, scope: Scope) -> u128 {
         let mut nodes: Vec<u128> = (0..scope.nodes)

@@ -17,7 +17,7 @@
 use crate::note::{Memo, ttl};
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::{Won, Wrong};
+use crate::search::{Outcome, Won, Wrong, name};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -297,39 +297,24 @@ impl World {
             ..Round::default()
         };
         for link in &mut program.links {
-            let Link {
-                phase,
-                look_age,
-                memo,
-                is_unchanged,
-                was_absent,
-                keeps_times,
-                is_renamed,
-                is_promoted,
-                ..
-            } = *link;
-            if phase == Phase::Noting {
-                let rest = Link {
+            // A note that is under way arrives all the same.
+            *link = match link.phase {
+                Phase::Noting => Link {
                     is_asked: true,
-                    ..Link::default()
-                };
-                *link = Link {
-                    phase,
-                    look_age,
-                    memo,
-                    is_unchanged,
-                    was_absent,
-                    keeps_times,
-                    is_renamed,
-                    is_promoted,
-                    ..rest
-                };
-            } else {
-                *link = Link {
+                    is_granted: false,
+                    counts: false,
+                    counts_early: false,
+                    is_kept: false,
+                    is_base: false,
+                    is_lost: false,
+                    is_broken: false,
+                    ..*link
+                },
+                _ => Link {
                     phase: Phase::Silent,
                     ..Link::default()
-                };
-            }
+                },
+            };
         }
         self.unlock(p);
     }
@@ -346,7 +331,7 @@ impl World {
     }
 
     /// Whether it has won with what it knows now.
-    pub(crate) fn conclude(&mut self, p: usize, case: Case) -> Result<Option<Won>, Wrong> {
+    pub(crate) fn conclude(&mut self, p: usize, case: Case) -> Outcome {
         let Case { scope, rule } = case;
         let program = self.programs[p];
         let votes = program.links[..scope.nodes]
@@ -365,7 +350,7 @@ impl World {
             self.is_passed_over = true;
             return Ok(None);
         }
-        let name = char::from(b'A' + p as u8);
+        let name = name(p);
         let is_held = |(q, other): (usize, &Program)| q != p && other.life == Life::Holding;
         if self.programs.iter().enumerate().any(is_held) {
             return Err(Wrong(format!("{name} holds, and another holds")));
@@ -414,19 +399,12 @@ impl World {
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Node { data, .. } in &self.nodes {
-            let owner = data
-                .lock
-                .checked_sub(1)
-                .map_or('-', |p| char::from(b'A' + p));
+            let owner = usize::from(data.lock).checked_sub(1).map_or('-', name);
             write!(f, "[{} {owner}]", data.memo)?;
         }
-        for (program, name) in self
-            .programs
-            .iter()
-            .zip(['A', 'B'])
-            .filter(|(program, _)| program.life != Life::Free)
-        {
-            write!(f, " {name}:{:?} {}", program.life, program.age)?;
+        let programs = self.programs.iter().enumerate();
+        for (p, program) in programs.filter(|(_, program)| program.life != Life::Free) {
+            write!(f, " {}:{:?} {}", name(p), program.life, program.age)?;
         }
         Ok(())
     }

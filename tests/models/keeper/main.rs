@@ -98,6 +98,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+const ALL: NodeSet = NodeSet::first(NODES);
 const TTL: Duration = Duration::from_millis(300);
 const PERIOD: Duration = Duration::from_millis(100);
 const MARGIN: Duration = Duration::from_millis(40);
@@ -372,7 +373,7 @@ fn nothing_follows_a_release_that_races_extensions_and_repairs() {
             time::sleep_until(any_moment());
             release(stage, lock, guard);
         });
-        scene.owner(NodeSet::first(NODES), watchdog(), |stage, lock, guard| {
+        scene.owner(ALL, watchdog(), |stage, lock, guard| {
             stage.network.forget([any_node()], &lock.name);
             time::sleep_until(any_moment());
             release(stage, lock, guard);
@@ -391,7 +392,7 @@ fn extensions_by_hand_and_by_the_thread_agree_with_the_nodes() {
         } else {
             None
         };
-        scene.owner(NodeSet::first(NODES), watchdog, |stage, lock, guard| {
+        scene.owner(ALL, watchdog, |stage, lock, guard| {
             stage.network.forget([any_node()], &lock.name);
             for moment in [any_moment(), any_moment()] {
                 time::sleep_until(moment);
@@ -411,20 +412,16 @@ fn a_loss_is_reported_once_and_in_time_when_nodes_hang() {
         let mut scene = Scene::new(Pace::Any, Pace::Any, true);
         let hung = thread_rng().gen_range(2..=NODES);
         for waits in [true, false] {
-            scene.owner(
-                NodeSet::first(NODES),
-                watchdog(),
-                move |stage, lock, guard| {
+            scene.owner(ALL, watchdog(), move |stage, lock, guard| {
+                time::sleep_until(any_moment());
+                (0..hung).for_each(|node| stage.network.hang(node, true));
+                if waits {
+                    stage.wait_for_loss(lock);
+                } else {
                     time::sleep_until(any_moment());
-                    (0..hung).for_each(|node| stage.network.hang(node, true));
-                    if waits {
-                        stage.wait_for_loss(lock);
-                    } else {
-                        time::sleep_until(any_moment());
-                    }
-                    release(stage, lock, guard);
-                },
-            );
+                }
+                release(stage, lock, guard);
+            });
         }
         scene.end();
     });
@@ -435,23 +432,19 @@ fn a_loss_is_reported_once_when_nodes_have_lost_the_key() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Any, false);
         for waits in [true, false] {
-            scene.owner(
-                NodeSet::first(NODES),
-                watchdog(),
-                move |stage, lock, guard| {
-                    // All of them: of two, one could be repaired because the other has answered
-                    // before.
-                    stage.network.forget(0..NODES, &lock.name);
-                    time::sleep_until(any_moment());
-                    if thread_rng().gen_bool(0.3) {
-                        let _ = guard.extend(TTL).unwrap();
-                    }
-                    if waits {
-                        stage.wait_for_loss(lock);
-                    }
-                    release(stage, lock, guard);
-                },
-            );
+            scene.owner(ALL, watchdog(), move |stage, lock, guard| {
+                // All of them: of two, one could be repaired because the other has answered
+                // before.
+                stage.network.forget(0..NODES, &lock.name);
+                time::sleep_until(any_moment());
+                if thread_rng().gen_bool(0.3) {
+                    let _ = guard.extend(TTL).unwrap();
+                }
+                if waits {
+                    stage.wait_for_loss(lock);
+                }
+                release(stage, lock, guard);
+            });
         }
         scene.end();
     });
@@ -463,21 +456,17 @@ fn locks_that_nodes_extend_are_never_lost() {
         let mut scene = Scene::new(Pace::Punctual, Pace::Punctual, true);
         let hangs = thread_rng().gen_bool(0.5);
         for number in 0..2 {
-            scene.owner(
-                NodeSet::first(NODES),
-                watchdog(),
-                move |stage, lock, guard| {
-                    stage.network.forget([number], &lock.name);
-                    time::sleep_until(Timestamp::ORIGIN.after(PERIOD - MARGIN));
-                    // Too few answer the first try. There is time for others.
-                    (0..2).for_each(|node| stage.network.hang(node, hangs));
-                    time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
-                    (0..2).for_each(|node| stage.network.hang(node, false));
-                    time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
-                    assert!(!stage.network.is_lost(&lock.name), "{} was lost", lock.name);
-                    release(stage, lock, guard);
-                },
-            );
+            scene.owner(ALL, watchdog(), move |stage, lock, guard| {
+                stage.network.forget([number], &lock.name);
+                time::sleep_until(Timestamp::ORIGIN.after(PERIOD - MARGIN));
+                // Too few answer the first try. There is time for others.
+                (0..2).for_each(|node| stage.network.hang(node, hangs));
+                time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
+                (0..2).for_each(|node| stage.network.hang(node, false));
+                time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
+                assert!(!stage.network.is_lost(&lock.name), "{} was lost", lock.name);
+                release(stage, lock, guard);
+            });
         }
         scene.end();
     });

@@ -5,7 +5,8 @@ use crate::node::{CALLS, Kind, Lock, bit};
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::world::{Life, NODES, NodeState, Outcome, Step, World};
+use crate::search::Outcome;
+use crate::world::{Life, NODES, NodeState, Step, World};
 use quorumlock::algorithm::node::NodeId;
 use quorumlock::algorithm::queue::Message;
 

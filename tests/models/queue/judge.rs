@@ -16,8 +16,8 @@ use crate::node::{CALLS, Calls, Kind, Take, bit};
 use crate::pipe::Request;
 use crate::rules::Rule;
 use crate::scope::Scope;
-use crate::search::{self, Won, Wrong, fingerprint};
-use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World, name};
+use crate::search::{self, Outcome, Wrong, fingerprint, name};
+use crate::world::{Call, Life, NODES, NOW, NodeState, Step, World};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use std::fmt;
 use std::time::Duration;
@@ -52,26 +52,16 @@ impl search::World for World {
         }
     }
 
-    fn after(
-        mut self,
-        step: Step,
-        rule: Rule,
-        scope: Scope,
-    ) -> Result<(World, Option<Won>), Wrong> {
+    fn take(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
         let is_fault = match step {
-            Step::GiveUp(_)
-            | Step::Kill(_)
-            | Step::Hang(_)
-            | Step::Cut(..)
-            | Step::Down(_)
-            | Step::QueueLost(_) => true,
+            Step::Cut(..) | Step::Down(_) | Step::GiveUp(_) | Step::Hang(_) | Step::Kill(_) => true,
             Step::ExecuteUnheard(..) | Step::Lose(..) | Step::Newcomer(_) => true,
+            Step::QueueLost(_) => true,
             Step::Poll(_) => !self.excused,
             _ => false,
         };
         self.faults -= u8::from(is_fault);
-        let won = self.apply(step, rule, scope)?;
-        Ok((self, won))
+        self.apply(step, rule, scope)
     }
 
     fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
@@ -187,15 +177,7 @@ impl World {
             if let (Kind::Permits(_), Some(call)) =
                 (node.kind, (0..CALLS).find(|&c| node.scores[c] == 0))
             {
-                node.take(
-                    rule,
-                    Take {
-                        call,
-                        ticket: Err(1),
-                        stores_only: false,
-                        challenged: None,
-                    },
-                );
+                node.take(rule, Take::new(call, Err(1)));
                 node.release(rule, call, None);
             }
             self.apply(Step::ReleaseNewcomer(n), rule, scope)?;

@@ -79,7 +79,7 @@ fn is_refuted(rule: Rule, scope: Scope) {
 }
 
 fn is_full() -> bool {
-    std::env::var("QUORUMLOCK_QUEUE_MODEL").is_ok_and(|value| value == "full")
+    search::is_full("QUORUMLOCK_QUEUE_MODEL")
 }
 
 #[test]

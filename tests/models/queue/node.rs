@@ -79,6 +79,17 @@ pub(crate) struct Take {
     pub(crate) challenged: Option<usize>,
 }
 
+impl Take {
+    pub(crate) fn new(call: usize, ticket: Result<u8, u8>) -> Take {
+        Take {
+            call,
+            ticket,
+            stores_only: false,
+            challenged: None,
+        }
+    }
+}
+
 /// What a script sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -87,16 +98,6 @@ pub(crate) enum Mark {
     Next,
     /// ".": a client ignores it.
     Ping,
-}
-
-/// Which calls a script tells.
-struct Walk {
-    caller: Option<usize>,
-    is_take: bool,
-    /// How many at most.
-    most: usize,
-    /// What they get instead of a turn. Those from the caller on get nothing then.
-    mark: Option<Mark>,
 }
 
 /// All that a script tells.
@@ -128,20 +129,9 @@ impl Node {
             }
             grants = false;
         } else if !self.fits(call, self.rank_for(rule, call), None) {
-            let mark = if self.kind == Kind::Mutex {
-                Mark::Turn
-            } else {
-                Mark::Ping
-            };
-            self.wake(
-                rule,
-                &Walk {
-                    caller: Some(call),
-                    is_take: true,
-                    most: MOST,
-                    mark: Some(mark),
-                },
-            );
+            let is_mutex = self.kind == Kind::Mutex;
+            let mark = if is_mutex { Mark::Turn } else { Mark::Ping };
+            self.wake(rule, (Some(call), true), MOST, Some(mark));
         }
         let rank = self.rank_for(rule, call);
         if grants && self.fits(call, rank, None) {
@@ -154,15 +144,7 @@ impl Node {
                     // Those behind a permit's call were told before: there is one slot less, and
                     // one entry less. One in front may be dead.
                     if rank > 0 || matches!(self.kind, Kind::ReadWrite(_)) {
-                        self.wake(
-                            rule,
-                            &Walk {
-                                caller: Some(call),
-                                is_take: true,
-                                most: 1,
-                                mark: None,
-                            },
-                        );
+                        self.wake(rule, (Some(call), true), 1, None);
                     }
                 } else if rule == Rule::GrantRemoves {
                     self.granted_away |= if self.scores[call] > 0 { bit(call) } else { 0 };
@@ -258,26 +240,19 @@ impl Node {
     }
 
     fn wake_all(&mut self, rule: Rule, caller: Option<usize>) {
-        self.wake(
-            rule,
-            &Walk {
-                caller,
-                is_take: false,
-                most: MOST,
-                mark: None,
-            },
-        );
+        self.wake(rule, (caller, false), MOST, None);
     }
 
-    /// Tells those that would be granted now, and the next one that it is that. Removes those
-    /// without a receiver.
-    fn wake(&mut self, rule: Rule, walk: &Walk) {
-        let &Walk {
-            caller,
-            is_take,
-            most,
-            mark,
-        } = walk;
+    /// Tells those that would be granted now, at most so many, and the next one that it is that.
+    /// Removes those without a receiver. With a mark, they get that instead of a turn, and those
+    /// from the caller on get nothing.
+    fn wake(
+        &mut self,
+        rule: Rule,
+        (caller, is_take): (Option<usize>, bool),
+        most: usize,
+        mark: Option<Mark>,
+    ) {
         let mut rank = 0;
         let mut first = None;
         let mut told = 0;

@@ -2,8 +2,8 @@
 
 use crate::call::Phase;
 use crate::node::{CALLS, Kind, bit};
-use crate::search::{Won, Wrong};
-use crate::world::{Call, Life, Outcome, World, name};
+use crate::search::{Outcome, Won, Wrong, name};
+use crate::world::{Call, Life, World};
 
 impl World {
     /// Notes that the entry of a call is kept, if it has its ticket here.

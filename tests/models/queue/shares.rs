@@ -107,12 +107,7 @@ impl Node {
     /// Whether a call that waits would be granted if it asked, and what it asked with were its
     /// entry.
     pub(crate) fn would_grant(&self, call: usize) -> bool {
-        let take = Take {
-            call,
-            ticket: Ok(self.scores[call].max(1)),
-            stores_only: false,
-            challenged: None,
-        };
+        let take = Take::new(call, Ok(self.scores[call].max(1)));
         let mut node = *self;
         node.take(Rule::Proved, take).0 == Reply::Granted
     }

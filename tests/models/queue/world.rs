@@ -19,7 +19,7 @@ use crate::node::{CALLS, Kind, Lock, Node, Take, bit};
 use crate::pipe::{Pipe, Request};
 use crate::rules::Rule;
 use crate::scope::{Fault, Scope};
-use crate::search::{Won, Wrong};
+use crate::search::Outcome;
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 use quorumlock::algorithm::queue::{Aftermath, HeadWatch, Message};
 use quorumlock::algorithm::time::Timestamp;
@@ -115,9 +115,6 @@ pub(crate) enum Step {
     /// The lock's time to live ends.
     Expire(usize),
 }
-
-/// What a step has come to.
-pub(crate) type Outcome = Result<Option<Won>, Wrong>;
 
 impl World {
     pub(crate) fn begin(scope: Scope) -> World {
@@ -440,10 +437,8 @@ impl World {
         let reply = self.nodes[n].node.take(
             rule,
             Take {
-                call: c,
-                ticket,
-                stores_only: false,
                 challenged: head,
+                ..Take::new(c, ticket)
             },
         );
         self.forget_removed(n);
@@ -464,10 +459,8 @@ impl World {
             Request::Leave => node.leave(rule, c),
             Request::Store => {
                 let take = Take {
-                    call: c,
-                    ticket: Ok(ticket.unwrap_or(0)),
                     stores_only: true,
-                    challenged: None,
+                    ..Take::new(c, Ok(ticket.unwrap_or(0)))
                 };
                 node.take(rule, take);
             }
@@ -551,8 +544,4 @@ fn aged(watch: HeadWatch<u8, Lock>) -> HeadWatch<u8, Lock> {
         since: Timestamp::ORIGIN,
         ..watch
     }
-}
-
-pub(crate) fn name(call: usize) -> char {
-    char::from(b'A' + call as u8)
 }
