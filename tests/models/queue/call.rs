@@ -85,6 +85,9 @@ pub(crate) struct Round {
 /// A call, from its first round to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CallState {
+    /// How many nodes there are, and which call it is.
+    nodes: u8,
+    call: u8,
     pub(crate) phase: Phase,
     pub(crate) ticket: Option<u64>,
     pub(crate) round: Round,
@@ -110,22 +113,40 @@ fn entry(call: usize) -> Entry {
     }
 }
 
-pub(crate) fn setup(nodes: usize) -> Setup {
-    Setup {
-        nodes,
-        place_lease: PLACE_LEASE,
-    }
-}
-
 /// The call whose entry this is.
 pub(crate) fn call_of(member: Member) -> Option<usize> {
     MEMBERS.iter().position(|other| *other == member)
 }
 
 impl CallState {
+    pub(crate) fn new(nodes: usize, call: usize) -> CallState {
+        CallState {
+            nodes: nodes as u8,
+            call: call as u8,
+            ..CallState::default()
+        }
+    }
+
+    /// The same call, with nothing but its ticket.
+    pub(crate) fn at_rest(&self, phase: Phase) -> CallState {
+        CallState {
+            phase,
+            ticket: self.ticket,
+            ..CallState::new(self.nodes.into(), self.call.into())
+        }
+    }
+
+    fn setup(&self) -> Setup {
+        Setup {
+            nodes: self.nodes.into(),
+            place_lease: PLACE_LEASE,
+        }
+    }
+
     /// The library's.
-    fn queued(&self, nodes: usize, call: usize, heads: &[Watch; NODES]) -> QueuedCall {
-        let mut queued = QueuedCall::new(setup(nodes), entry(call), NOW);
+    fn queued(&self, heads: &[Watch; NODES]) -> QueuedCall {
+        let entry = entry(self.call.into());
+        let mut queued = QueuedCall::new(self.setup(), entry, NOW);
         queued.ticket = self.ticket;
         queued.found_first = self.found_first;
         (queued.turns, queued.next, queued.retry) = (
@@ -155,14 +176,8 @@ impl CallState {
 
     /// Begins a round, by the command of the lock if there is one. Returns the call whose entry it
     /// challenges.
-    pub(crate) fn ask(
-        &mut self,
-        nodes: usize,
-        call: usize,
-        heads: &[Watch; NODES],
-        has_command: bool,
-    ) -> Option<usize> {
-        let mut queued = self.queued(nodes, call, heads);
+    pub(crate) fn ask(&mut self, heads: &[Watch; NODES], has_command: bool) -> Option<usize> {
+        let mut queued = self.queued(heads);
         let request = queued.request(0, NOW);
         queued.ask(NOW);
         self.store(&queued);
@@ -178,7 +193,7 @@ impl CallState {
     }
 
     /// A node replied. Replies of earlier rounds are not passed here.
-    pub(crate) fn on_reply(&mut self, nodes: usize, node: NodeId, reply: Reply) -> Verdict {
+    pub(crate) fn on_reply(&mut self, node: NodeId, reply: Reply) -> Verdict {
         match reply {
             Reply::Granted => {
                 self.round.granted.insert(node);
@@ -197,24 +212,25 @@ impl CallState {
             }
             Reply::Taken => _ = self.round.refused.insert(node),
         }
-        self.verdict(nodes)
+        self.verdict()
     }
 
     /// A node will not reply in time, or its connection has ended.
-    pub(crate) fn on_silence(&mut self, nodes: usize, node: NodeId) -> Verdict {
+    pub(crate) fn on_silence(&mut self, node: NodeId) -> Verdict {
         self.round.silent.insert(node);
-        self.verdict(nodes)
+        self.verdict()
     }
 
     /// Whether the engine ends the round.
-    pub(crate) fn verdict(&self, nodes: usize) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let Round {
             granted,
             refused,
             silent,
             ..
         } = self.round;
-        let quorum = setup(nodes).quorum();
+        let Setup { nodes, .. } = self.setup();
+        let quorum = self.setup().quorum();
         let undecided = nodes - granted.len() - refused.len() - silent.len();
         let answered = granted.len() + refused.len();
         let lacks_replies = QueuedCall::lacks_replies(quorum, answered, undecided);
@@ -231,22 +247,12 @@ impl CallState {
 
     /// The lock is won.
     pub(crate) fn won(&mut self) {
-        *self = CallState {
-            phase: Phase::Holding,
-            ticket: self.ticket,
-            ..CallState::default()
-        };
+        *self = self.at_rest(Phase::Holding);
     }
 
     /// The round is lost. Returns what is to be done, and what the call watches from now on.
-    pub(crate) fn lost(
-        &mut self,
-        rule: Rule,
-        nodes: usize,
-        call: usize,
-        heads: &Heads,
-    ) -> (Aftermath, [Watch; NODES]) {
-        let mut queued = self.queued(nodes, call, &heads[0]);
+    pub(crate) fn lost(&mut self, rule: Rule, heads: &Heads) -> (Aftermath, [Watch; NODES]) {
+        let mut queued = self.queued(&heads[0]);
         let round = self.round.library(self.ticket, heads);
         let before = queued.next;
         let aftermath = queued.lost(self.round.granted, &round, Timestamp::NEVER, NOW);
@@ -266,14 +272,7 @@ impl CallState {
     }
 
     /// A message arrived. True: the call has ended, and leaves that node.
-    pub(crate) fn on_message(
-        &mut self,
-        rule: Rule,
-        nodes: usize,
-        call: usize,
-        node: NodeId,
-        message: Message,
-    ) -> bool {
+    pub(crate) fn on_message(&mut self, rule: Rule, node: NodeId, message: Message) -> bool {
         let is_first = rule == Rule::ConfirmedIsFirst && message == Message::Confirmed;
         let message = if is_first {
             Message::Turn(None)
@@ -281,7 +280,7 @@ impl CallState {
             message
         };
         if matches!(self.phase, Phase::Asking | Phase::Waiting) {
-            let mut queued = self.queued(nodes, call, &Default::default());
+            let mut queued = self.queued(&Default::default());
             queued.on_message(node, message, NOW);
             self.store(&queued);
         }
@@ -290,17 +289,13 @@ impl CallState {
 
     /// The hold has been released, or the call ends without the lock.
     pub(crate) fn end(&mut self) {
-        *self = CallState {
-            phase: Phase::Ended,
-            ticket: self.ticket,
-            ..CallState::default()
-        };
+        *self = self.at_rest(Phase::Ended);
     }
 
     /// When it asks again, if no message arrives before.
-    pub(crate) fn due(&self, nodes: usize, call: usize) -> Timestamp {
+    pub(crate) fn due(&self) -> Timestamp {
         match self.phase {
-            Phase::Waiting => self.queued(nodes, call, &Default::default()).due(),
+            Phase::Waiting => self.queued(&Default::default()).due(),
             _ => Timestamp::NEVER,
         }
     }

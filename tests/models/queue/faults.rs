@@ -105,10 +105,8 @@ impl World {
             Step::Cut(c, n) => self.cut(c, n),
             Step::Confirm(c, n) => {
                 self.nodes[n].node.receivers |= bit(c);
-                let count = self.count.into();
-                self.calls[c]
-                    .queued
-                    .on_message(rule, count, c, NodeId::new(n), Message::Confirmed);
+                let call = &mut self.calls[c].queued;
+                call.on_message(rule, NodeId::new(n), Message::Confirmed);
             }
             Step::QueueLost(n) => {
                 self.nodes[n].node.scores = [0; CALLS];

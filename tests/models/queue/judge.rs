@@ -225,15 +225,10 @@ impl World {
                 *set = NodeSet::first(set.len().min(quorum));
             }
             if call.life == Life::Killed {
-                let phase = if queued.phase == Phase::Holding {
-                    Phase::Ended
-                } else {
-                    queued.phase
-                };
-                let ticket = queued.ticket;
-                *queued = CallState::default();
-                queued.phase = phase;
-                queued.ticket = ticket;
+                *queued = queued.at_rest(match queued.phase {
+                    Phase::Holding => Phase::Ended,
+                    phase => phase,
+                });
             }
             if queued.phase == Phase::Ended && !has(false) {
                 queued.ticket = None;

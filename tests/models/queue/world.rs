@@ -122,7 +122,10 @@ impl World {
         nodes[..scope.nodes]
             .iter_mut()
             .for_each(|state| state.node.kind = scope.kind);
-        let calls = [Call::default(); CALLS];
+        let calls = std::array::from_fn(|c| Call {
+            queued: CallState::new(scope.nodes, c),
+            ..Call::default()
+        });
         World {
             count: scope.nodes as u8,
             nodes,
@@ -139,7 +142,7 @@ impl World {
 
     /// When a call asks again.
     pub(crate) fn due(&self, c: usize) -> Timestamp {
-        self.calls[c].queued.due(self.count.into(), c)
+        self.calls[c].queued.due()
     }
 
     pub(crate) fn up(&self) -> impl Iterator<Item = (usize, &NodeState)> {
@@ -200,7 +203,7 @@ impl World {
                 steps.push(Step::Release(c));
             }
             let is_asking = call.queued.phase == Phase::Asking;
-            if is_asking && call.queued.verdict(self.count.into()) == Verdict::AwaitsRefusals {
+            if is_asking && call.queued.verdict() == Verdict::AwaitsRefusals {
                 steps.push(Step::Conclude(c));
             }
             if self.asks_soon(c) && (!timely || is_settled || self.due(c) == NOW) {
@@ -248,7 +251,7 @@ impl World {
                 self.calls[c] = Call {
                     life: Life::Alive,
                     clock,
-                    ..Call::default()
+                    ..self.calls[c]
                 };
                 let count = self.count.into();
                 for n in 0..count {
@@ -303,13 +306,8 @@ impl World {
                     &mut node.turns
                 };
                 *calls &= !bit(c);
-                let leaves = self.calls[c].queued.on_message(
-                    rule,
-                    self.count.into(),
-                    c,
-                    NodeId::new(n),
-                    message,
-                );
+                let call = &mut self.calls[c].queued;
+                let leaves = call.on_message(rule, NodeId::new(n), message);
                 if leaves && !(rule == Rule::EndedIgnoresNext && message == Message::Next) {
                     self.nodes[n].pipes[c].push(Request::Leave);
                 }
@@ -369,7 +367,7 @@ impl World {
         let watches = self.nodes.map(|state| state.watches[c]);
         let has_command = self.nodes[0].node.kind == Kind::Mutex && rule != Rule::GrantRemoves;
         let call = &mut self.calls[c];
-        let challenged = call.queued.ask(count, c, &watches, has_command);
+        let challenged = call.queued.ask(&watches, has_command);
         call.challenged = challenged.map_or(call.challenged, |challenged| challenged as u8 + 1);
         let request = match (
             challenged,
@@ -412,9 +410,7 @@ impl World {
         if !self.expects(c, n) {
             return Ok(None);
         }
-        let verdict = self.calls[c]
-            .queued
-            .on_silence(self.count.into(), NodeId::new(n));
+        let verdict = self.calls[c].queued.on_silence(NodeId::new(n));
         self.decide(c, verdict, rule)
     }
 
@@ -474,10 +470,7 @@ impl World {
                     let seen = head.filter(|_| scope.has(Fault::Hang));
                     let seen = seen.map(|head| HeadWatch::after(None, head as u8, holder, NOW));
                     self.nodes[n].seen[c] = seen;
-                    let verdict =
-                        self.calls[c]
-                            .queued
-                            .on_reply(self.count.into(), NodeId::new(n), reply);
+                    let verdict = self.calls[c].queued.on_reply(NodeId::new(n), reply);
                     return self.decide(c, verdict, rule);
                 }
             }
@@ -510,7 +503,7 @@ impl World {
             self.nodes.map(|state| state.seen[c]),
         ];
         let round = self.calls[c].queued.round;
-        let (aftermath, watches) = self.calls[c].queued.lost(rule, count, c, &heads);
+        let (aftermath, watches) = self.calls[c].queued.lost(rule, &heads);
         for (state, watch) in self.nodes.iter_mut().zip(watches) {
             state.watches[c] = watch;
             state.seen[c] = Watch::default();
