@@ -1,11 +1,11 @@
 //! Waiting for a message, model-checked: the library's own driver, rounds and wait registry, on
 //! locks that a scheduler controls.
 //!
-//! Threads wait for a lock that another client holds, without any time limit: a message that is lost
-//! leaves them asleep, which the scheduler reports as a deadlock. The lock is released node by node,
-//! between any two steps of theirs, and each node tells the call that has an entry there; other
-//! threads drive meanwhile, or none does; a wait is cancelled at any point. Which calls the nodes
-//! tell is what `queue` is about.
+//! Threads wait for a lock that another client holds, without any time limit: a message that is
+//! lost leaves them asleep, which the scheduler reports as a deadlock. The lock is released node by
+//! node, between any two steps of theirs, and each node tells the call that has an entry there;
+//! other threads drive meanwhile, or none does; a wait is cancelled at any point. Which calls the
+//! nodes tell is what `queue` is about.
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no message kept
 //! while no thread sleeps, no check of it before the sleep, a message that is discarded after the

@@ -1,4 +1,5 @@
-//! Nodes that answer the library's driver, and the wire to them, on locks that a scheduler controls.
+//! Nodes that answer the library's driver, and the wire to them, on locks that a scheduler
+//! controls.
 
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::queue::Message;
@@ -70,7 +71,7 @@ struct Line {
 
 #[derive(Clone, Copy)]
 enum Request {
-    /// Of a round that the node grants, or refuses.
+    /// A round that the node grants, or refuses.
     Round(Ticket, bool),
     Subscription,
 }

@@ -1,4 +1,4 @@
-//! The kinds of faults, and whom each of them strikes, when, and for how long.
+//! The kinds of faults: which client and node each of them strikes, when, and for how long.
 
 use crate::refusals::Refusal;
 use quorumlock::embedded::Condition;
