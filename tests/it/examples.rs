@@ -1,7 +1,7 @@
 //! The programs in `examples/` that are named by a need: each is short, and does on real servers
 //! what it describes.
 
-use crate::capi::library::{cargo, finishes, root};
+use crate::capi::library::{cargo, finishes};
 use crate::credentials::{servers_with_users, set_all_passwords};
 use crate::prelude::*;
 
@@ -38,7 +38,7 @@ fn steal(servers: &[Server], key: &str, millis: &str) {
 #[test]
 fn each_fits_a_screen_and_is_shown() {
     let pages = ["README.md", "src/docs/recipes.md"];
-    let pages = pages.map(|page| fs::read_to_string(root().join(page)).unwrap());
+    let pages = pages.map(text_of);
     let mut seen = 0;
     for entry in fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();

@@ -90,9 +90,7 @@ fn attempt(body: fn(&[u8]), input: &[u8]) {
 }
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fuzz/seeds")
-        .join(target);
+    let folder = root().join("fuzz/seeds").join(target);
     let mut paths: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -6,7 +6,6 @@ mod endpoint;
 
 mod alerts;
 
-use crate::capi::library::root;
 use crate::prelude::*;
 use crate::support::exposition::Exposition;
 use std::net::SocketAddr;
@@ -15,7 +14,7 @@ use std::net::SocketAddr;
 const ADDED: [&str; 3] = ["instance", "job", "le"];
 
 fn read(file: &str) -> String {
-    std::fs::read_to_string(root().join("examples/observe").join(file)).unwrap()
+    text_of(&format!("examples/observe/{file}"))
 }
 
 /// The head and the body of an answer.

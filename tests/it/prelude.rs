@@ -5,6 +5,7 @@ pub(crate) use crate::storm::{self, Random};
 pub(crate) use crate::support::capable::*;
 pub(crate) use crate::support::child::{Child, End};
 pub(crate) use crate::support::fake::{Act, Fake, bulk, healthy, is, say};
+pub(crate) use crate::support::package::{self, root, text_of};
 pub(crate) use crate::support::preload;
 pub(crate) use crate::support::process::*;
 pub(crate) use crate::support::program::{Running, program, without_variables};

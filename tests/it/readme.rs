@@ -1,20 +1,15 @@
 //! What README.md and the manual print works as it is printed: the first program with the manifest
 //! lines beside it, the users of the access control lists, and the configuration of nodes.
 
-use crate::capi::library::{cargo, finishes, root};
+use crate::capi::library::{cargo, finishes};
 use crate::prelude::*;
 
 /// The code blocks of this language behind a heading of a page, as they are printed.
 pub(crate) fn blocks(page: &str, heading: &str, language: &str) -> Vec<String> {
-    let text = fs::read_to_string(root().join(page)).unwrap();
+    let text = text_of(page);
     let section = text.split_once(&format!("\n{heading}\n")).unwrap().1;
     let section = section.split("\n## ").next().unwrap();
-    let begin = format!("```{language}\n");
-    section
-        .split(&begin)
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap().to_owned())
-        .collect()
+    package::blocks(section, language)
 }
 
 #[test]

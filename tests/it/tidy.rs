@@ -18,6 +18,7 @@ mod prose;
 mod rules;
 mod source;
 
+use crate::support::package::{root, text_of as read};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -345,17 +346,6 @@ fn walk(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     }
     files.sort();
     files
-}
-
-/// The folder of this package.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The text of a file of this package.
-#[track_caller]
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap()
 }
 
 fn name_below(root: &Path, path: &Path) -> String {

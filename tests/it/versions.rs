@@ -4,7 +4,6 @@
 //! `src/protocol/releases` has a file for each release. `tests/it/cli/versions.rs` starts another
 //! version.
 
-use crate::capi::library::root;
 use crate::prelude::*;
 
 const NAME: &str = "k";

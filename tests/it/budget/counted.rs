@@ -1,6 +1,5 @@
 //! What valgrind counts of a program: instructions by file, system calls, allocations.
 
-use crate::capi::library::root;
 use crate::capi::programs;
 use crate::prelude::*;
 use crate::support::program;

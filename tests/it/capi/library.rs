@@ -149,8 +149,3 @@ pub(crate) fn has_sanitizer(flag: &str) -> bool {
     }
     works
 }
-
-/// The folder of this package.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}

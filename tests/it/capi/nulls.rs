@@ -5,7 +5,8 @@
 //! the secret that the program has are whole in the end. Where NULL is allowed, nothing happens. A
 //! function that is added to the header is tried without a change here.
 
-use super::library::{compile, in_folder, root, run};
+use super::library::{compile, in_folder, run};
+use crate::support::package::{root, text_of};
 use crate::support::server::Server;
 use std::fmt::Write;
 
@@ -37,7 +38,7 @@ fn null_is_answered_and_nothing_else_happens() {
 }
 
 fn functions() -> Vec<Function> {
-    let header = std::fs::read_to_string(root().join("src/ffi/quorumlock.h")).unwrap();
+    let header = text_of("src/ffi/quorumlock.h");
     let code = without_comments(&header);
     let declarations = code
         .split(';')

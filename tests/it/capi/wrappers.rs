@@ -5,10 +5,6 @@ use super::*;
 /// Functions that a wrapper leaves out on purpose, each with the reason beside it.
 const LEFT_OUT: [&str; 0] = [];
 
-fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap()
-}
-
 /// All names in a text that begin like a function of the header.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -38,7 +34,7 @@ fn every_function_of_the_header_is_wrapped() {
         "examples/c/quorumlock.hpp",
         "examples/c/quorumlock.py",
     ]
-    .map(read);
+    .map(text_of);
     let functions = functions(&header);
     assert!(functions.len() > 95, "{}", functions.len());
     // In Python, a name in quotes declares what the function takes, and one behind the library
@@ -64,7 +60,7 @@ fn every_function_of_the_header_is_wrapped() {
 
 #[test]
 fn the_numbers_of_python_are_those_of_the_header() {
-    let [header, python] = ["src/ffi/quorumlock.h", "examples/c/quorumlock.py"].map(read);
+    let [header, python] = ["src/ffi/quorumlock.h", "examples/c/quorumlock.py"].map(text_of);
     let numbers = |text: &str| -> BTreeSet<String> {
         let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
         let numbered = lines.filter(|line| {
@@ -120,7 +116,7 @@ fn every_wrapper_in_python_works() {
 
 #[test]
 fn both_are_installed_with_the_library() {
-    let manifest = read("Cargo.toml");
+    let manifest = text_of("Cargo.toml");
     for file in ["examples/c/quorumlock.hpp", "examples/c/quorumlock.py"] {
         assert!(manifest.contains(&format!("from = \"{file}\"")), "{file}");
     }
@@ -129,20 +125,15 @@ fn both_are_installed_with_the_library() {
 /// The command of the manual, for an interpreter that has folders of its own.
 #[test]
 fn the_module_is_copied_to_where_python_looks() {
-    let manual = read("src/docs/operations.md");
+    let manual = text_of("src/docs/operations.md");
     let command = manual
         .lines()
         .find(|line| line.starts_with("cp ") && line.contains("quorumlock.py"))
         .unwrap();
     let installed = "/usr/local/share/quorumlock/python/quorumlock.py";
     assert!(command.contains(installed), "{command}");
-    let command = command.replace(
-        installed,
-        &root()
-            .join("examples/c/quorumlock.py")
-            .display()
-            .to_string(),
-    );
+    let ours = root().join("examples/c/quorumlock.py");
+    let command = command.replace(installed, &ours.display().to_string());
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let folder_name = folder.to_str().unwrap();
     let venv = ["-m", "venv", "--clear", "--without-pip", folder_name];

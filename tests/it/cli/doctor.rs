@@ -208,8 +208,7 @@ fn a_node_that_is_too_slow_is_shown_to_be() {
 
 #[test]
 fn the_compose_file_makes_sound_nodes() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let file = fs::read_to_string(root.join("packaging/compose.yaml")).unwrap();
+    let file = text_of("packaging/compose.yaml");
     let command = file
         .lines()
         .find_map(|line| line.trim().strip_prefix("command: valkey-server "))

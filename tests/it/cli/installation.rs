@@ -7,11 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 /// Where the manual installs it.
 const INSTALLED: &str = "/usr/local/bin/quorumlock";
 
-fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/command_line.md"))
-        .unwrap()
-}
-
 /// A path as a word of the shell.
 fn quoted(path: impl AsRef<Path>) -> String {
     format!("'{}'", path.as_ref().display())
@@ -44,7 +39,7 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
     )
     .unwrap();
     fs::set_permissions(&job, Permissions::from_mode(0o755)).unwrap();
-    let page = page();
+    let page = text_of("src/docs/command_line.md");
     let line = page
         .lines()
         .find_map(|line| line.strip_prefix("0 3 * * *"))
@@ -60,7 +55,7 @@ fn the_line_for_crontab_runs_with_the_path_of_cron() {
 
 #[test]
 fn what_the_manual_installs_goes_where_it_is_looked_for() {
-    let page = page();
+    let page = text_of("src/docs/command_line.md");
     let root = folder();
     let install = page
         .lines()

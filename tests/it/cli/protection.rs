@@ -224,7 +224,6 @@ fn the_guarantee_is_that_of_the_deployment_as_it_is() {
 #[test]
 fn the_manual_and_doctor_say_the_same_of_each_policy() {
     let deployment = Deployment::of(1);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let pages = [
         "README.md",
         "src/docs/choosing.md",
@@ -235,20 +234,12 @@ fn the_manual_and_doctor_say_the_same_of_each_policy() {
         let options = format!("--restart-policy {policy} --unavailable-after 100ms");
         let doctor = deployment.run(&format!("doctor {options}"));
         let begin = format!("restart policy {policy}: ");
-        let line = doctor
-            .out
-            .lines()
-            .find_map(|line| line.strip_prefix(&begin))
-            .unwrap();
+        let mut lines = doctor.out.lines();
+        let line = lines.find_map(|line| line.strip_prefix(&begin)).unwrap();
         for page in pages {
-            let text = fs::read_to_string(root.join(page))
-                .unwrap()
-                .replace('`', "");
-            let words = text
-                .split_whitespace()
-                .filter(|word| *word != "*")
-                .collect::<Vec<_>>()
-                .join(" ");
+            let text = text_of(page).replace('`', "");
+            let words = text.split_whitespace().filter(|word| *word != "*");
+            let words = words.collect::<Vec<_>>().join(" ");
             assert!(
                 words.to_lowercase().contains(line),
                 "{page} says something else than {line:?}"

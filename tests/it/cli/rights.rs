@@ -9,9 +9,7 @@ const THREADS: usize = 4;
 /// The words of the rule in the manual for locks of all kinds of `orders/…`, behind the user's
 /// name.
 fn rule() -> Vec<String> {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/operations.md"))
-            .unwrap();
+    let page = text_of("src/docs/operations.md");
     let line = page
         .lines()
         .find_map(|line| line.strip_prefix("ACL SETUSER locks "))

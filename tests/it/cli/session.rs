@@ -7,13 +7,10 @@ const PROMPT: &str = "$ ";
 
 /// A part of the session, by its first command: each command with the lines below it.
 fn part(page: &str, first: &str) -> Vec<(String, Vec<String>)> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
-    let block = page
-        .split("```text\n")
-        .find(|block| block.starts_with(first))
-        .unwrap();
+    let blocks = package::blocks(&text_of(page), "text");
+    let block = blocks.iter().find(|block| block.starts_with(first));
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
-    for line in block.split("```").next().unwrap().lines() {
+    for line in block.unwrap().lines() {
         match line.strip_prefix(PROMPT) {
             Some(command) => commands.push((command.to_owned(), Vec::new())),
             None => commands.last_mut().unwrap().1.push(line.to_owned()),

@@ -4,7 +4,7 @@
 //! release; where there is none, the tests do nothing.
 
 use super::*;
-use crate::capi::library::{cargo, finishes, root};
+use crate::capi::library::{cargo, finishes};
 
 const OTHER_VARIABLE: &str = "QUORUMLOCK_OTHER_VERSION";
 /// For how long the programs run side by side.

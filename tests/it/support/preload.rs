@@ -11,9 +11,7 @@ pub(crate) const VARIABLE: &str = "LD_PRELOAD";
 pub(crate) fn library(source: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = folder(built);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/it")
-        .join(source);
+    let source = root().join("tests/it").join(source);
     let name = source
         .file_stem()
         .expect("a file")

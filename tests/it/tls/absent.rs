@@ -1,6 +1,6 @@
 //! Without the feature, TLS brings nothing to a build.
 
-use crate::capi::library::{cargo, root};
+use crate::capi::library::cargo;
 use crate::prelude::*;
 
 /// As many crates as the library without features may consist of, itself included.

@@ -3,30 +3,20 @@
 use super::*;
 use quorumlock::Tls;
 
-/// The blocks of a page in this language.
-fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
-    let opening = format!("```{language}\n");
-    page.split(&opening)
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect()
-}
-
 #[test]
 fn the_commands_and_settings_of_the_page_work() {
     skip_unless!(has_tls());
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/tls.md")).unwrap();
-    let commands = blocks(&page, "sh");
+    let page = text_of("src/docs/tls.md");
+    let commands = package::blocks(&page, "sh");
     assert!(commands.len() >= 4, "no longer recognised");
     // For its directory.
     let authority = Authority::new();
     for command in commands {
         let mut shell = Command::new("sh");
-        shell.args(["-euc", command]);
+        shell.args(["-euc", &command]);
         succeeds(shell.current_dir(authority.directory()));
     }
-    let settings = blocks(&page, "text")
+    let settings = package::blocks(&page, "text")
         .into_iter()
         .find(|block| block.contains("tls-port"))
         .unwrap();
