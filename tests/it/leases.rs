@@ -9,7 +9,7 @@ use quorumlock::kind::{Read, Set, Slot};
 fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
     let (servers, mine) = deployment(3);
     for text in [false, true] {
-        let lease = take(&mine.mutex(KEY).ttl(TTL)).detach().unwrap();
+        let lease = wait_for(&mine.mutex(KEY).ttl(TTL)).detach().unwrap();
         let lease = if text { copied(lease) } else { lease };
         let theirs = wait_for(&long_lock(&mine, KEY));
         assert_eq!(lease.remaining(), Duration::ZERO);

@@ -72,7 +72,7 @@ fn a_waiter_behind_a_guard_of_the_same_process_asks_no_node() {
 #[test]
 fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
     let server = Server::start().unwrap();
-    let ttl = Duration::from_millis(300);
+    let ttl = Duration::from_secs(1);
     let client = client([&server]);
     let watched = client.mutex("watched").ttl(ttl).watchdog(Watchdog::new());
     let by_hand = client.mutex("by hand").ttl(ttl);

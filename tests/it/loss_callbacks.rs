@@ -43,7 +43,7 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
             .mutex("watched")
             .watchdog(Watchdog::new().max_extensions(0)),
     ] {
-        let guard = take(&mutex.ttl(SHORT));
+        let guard = wait_for(&mutex.ttl(SHORT));
         let first = calls(&guard);
         let second = calls(&guard);
         called_once(&first, WATCHDOG);
@@ -99,7 +99,7 @@ fn a_callback_may_use_the_client_and_panic() {
     let (servers, client) = deployment(3);
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it
     // finds the loss.
-    let guard = take(&client.mutex(KEY).ttl(SHORT));
+    let guard = wait_for(&client.mutex(KEY).ttl(SHORT));
     let other = long_lock(&client, "other").watchdog(Watchdog::new());
     guard
         .on_lost(|| panic!("a callback panics, and nothing comes of it"))
@@ -109,6 +109,9 @@ fn a_callback_may_use_the_client_and_panic() {
         .unwrap();
     called_once(&calls(&guard), WATCHDOG);
     // The thread goes on.
-    called_once(&calls(&take(&client.mutex("next").ttl(SHORT))), WATCHDOG);
+    called_once(
+        &calls(&wait_for(&client.mutex("next").ttl(SHORT))),
+        WATCHDOG,
+    );
     gone_for_good(&servers, "other");
 }

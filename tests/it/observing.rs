@@ -77,39 +77,40 @@ impl Recorder {
 
     /// The events about locks, in words.
     fn words(&self) -> Vec<String> {
-        self.events()
-            .iter()
-            .filter(|event| !is_about_a_node(event))
-            .map(words)
-            .collect()
+        let mut events = self.events();
+        events.retain(|event| !is_about_a_node(event));
+        events.iter().map(words).collect()
     }
 
     /// The events about nodes, in words.
     fn node_words(&self) -> Vec<String> {
-        self.events()
-            .iter()
-            .filter(|event| is_about_a_node(event))
-            .map(words)
-            .collect()
+        let mut events = self.events();
+        events.retain(is_about_a_node);
+        events.iter().map(words).collect()
     }
 
     fn count(&self, words: &str) -> usize {
-        self.events()
-            .iter()
-            .filter(|event| self::words(event).starts_with(words))
-            .count()
+        let all = self.events();
+        let all = all.iter().map(self::words);
+        all.filter(|event| event.starts_with(words)).count()
     }
 
     fn forget(&self) {
         self.events.lock().unwrap().clear();
     }
-}
 
-impl Recorder {
     fn event(&self, event: &Event) {
         self.events.lock().unwrap().push(event.clone());
         (self.act)(event);
     }
+}
+
+/// Three servers, and a client of them with what records its events.
+fn recorded() -> (Vec<Server>, Arc<Recorder>, Redlock) {
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::new();
+    let client = observed(&servers, &recorder);
+    (servers, recorder, client)
 }
 
 fn observed(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
@@ -129,9 +130,7 @@ fn delete(servers: &[Server], key: &str) {
 
 #[test]
 fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
-    let mut servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
+    let (mut servers, recorder, client) = recorded();
     servers[1].kill();
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
@@ -168,10 +167,8 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
 fn automatic_extensions_and_repairs_are_reported() {
     let mut servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let client = observed_by(
-        Redlock::builder().nodes(servers.iter().map(Server::url)),
-        &recorder,
-    );
+    let nodes = Redlock::builder().nodes(servers.each(Server::url));
+    let client = observed_by(nodes, &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
     assert_soon!(recorder.count("extended k automatically") >= 2);
     servers[0].restart().unwrap();
@@ -203,10 +200,8 @@ fn automatic_extensions_and_repairs_are_reported() {
 fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_its_loss() {
     let servers = Server::several(3).unwrap();
     let recorder = Recorder::new();
-    let client = observed_by(
-        Redlock::builder().nodes(servers.iter().map(Server::url)),
-        &recorder,
-    );
+    let nodes = Redlock::builder().nodes(servers.each(Server::url));
+    let client = observed_by(nodes, &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
     pause(&servers);
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
@@ -238,9 +233,7 @@ fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_i
 #[test]
 fn a_loss_by_deleted_keys_is_reported_once_with_its_reason() {
     for is_watched in [false, true] {
-        let servers = Server::several(3).unwrap();
-        let recorder = Recorder::new();
-        let client = observed(&servers, &recorder);
+        let (servers, recorder, client) = recorded();
         let mutex = long_lock(&client, KEY);
         let guard = take(&match is_watched {
             true => mutex.watchdog(Watchdog::new().period(TTL)),

@@ -179,7 +179,7 @@ fn what_is_detached_is_not_waited_for() {
 #[test]
 fn a_guard_is_waited_for_though_its_lease_has_ended() {
     let (_servers, client) = deployment(3);
-    let late = take(&client.mutex("k").ttl(MOMENT));
+    let late = wait_for(&client.mutex("k").ttl(MOMENT));
     let next = wait_for(&long_lock(&client, "k"));
     unlock(next);
     begin(&client, &["k"]);

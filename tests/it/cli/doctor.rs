@@ -77,7 +77,7 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     let user = |rights: &str| {
         server.command(&["ACL", "DELUSER", "locks"]).unwrap();
         let rule = format!("ACL SETUSER locks on >hunter2 ~* &* +@all {rights}");
-        command_each(slice::from_ref(&server), &rule);
+        command_each(std::slice::from_ref(&server), &rule);
         format!("redis://locks:hunter2@127.0.0.1:{}", server.port())
     };
     let (_deployment, urls) = with(user("-publish"));
@@ -150,7 +150,7 @@ fn save_points_that_stop_writes_are_named() {
     let (_deployment, urls) = with(server.url());
     finds(&urls, 1, &["warning: save-points", "3600 1"]);
     command_each(
-        slice::from_ref(&server),
+        std::slice::from_ref(&server),
         "CONFIG SET stop-writes-on-bgsave-error no",
     );
     finds(&urls, 0, &["fine"]);

@@ -28,9 +28,7 @@ fn reason_and_attempts(end: &Event) -> (GaveUpReason, u32) {
 /// Each reason, with what the call returned.
 #[test]
 fn a_call_that_gives_up_says_why() {
-    let mut servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
+    let (mut servers, recorder, client) = recorded();
     let mutex = long_lock(&client, KEY);
     let guard = take(&mutex);
     assert!(is_held(&mutex));
@@ -81,16 +79,14 @@ fn a_call_that_gives_up_says_why() {
 
 #[test]
 fn the_end_of_a_lock_says_for_how_long_it_was_held() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
+    let (_servers, recorder, client) = recorded();
     let begun = std::time::Instant::now();
     let guard = take(&long_lock(&client, KEY));
     thread::sleep(PATIENCE);
     let _ = guard.unlock().unwrap();
     let first = begun.elapsed();
     let begun = std::time::Instant::now();
-    let guard = take(&client.mutex("lost").ttl(TTL / 5));
+    let guard = wait_for(&client.mutex("lost").ttl(TTL / 5));
     thread::sleep(TTL / 4);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     let second = begun.elapsed();
@@ -128,9 +124,7 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
 /// report nothing.
 #[test]
 fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
+    let (_servers, recorder, client) = recorded();
     let guard = client.write_mutex(KEY).ttl(TTL / 5).lock().unwrap();
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);

@@ -103,9 +103,7 @@ fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
 
 #[test]
 fn idle_connections_that_servers_close_are_no_news() {
-    let servers = Server::several(3).unwrap();
-    let recorder = Recorder::new();
-    let client = observed(&servers, &recorder);
+    let (servers, recorder, client) = recorded();
     all_up(&client, &servers, &recorder);
     nowhere(&servers, "busy");
     for _ in 0..5 {
