@@ -9,6 +9,8 @@ impl<G: Send> Guard for G {}
 
 pub(super) type Held = Box<dyn Guard>;
 
+type Acquire = fn(&Redlock, Duration) -> quorumlock::Result<Option<Held>>;
+
 /// A kind of lock, or of access to one.
 pub(super) struct Kind {
     pub(super) name: &'static str,
@@ -16,7 +18,7 @@ pub(super) struct Kind {
     pub(super) key: &'static str,
     /// What names the kind in an entry.
     pub(super) letters: &'static str,
-    pub(super) acquire: fn(&Redlock, Duration) -> quorumlock::Result<Option<Held>>,
+    pub(super) acquire: Acquire,
 }
 
 impl Kind {
@@ -31,10 +33,9 @@ impl Kind {
 
     /// What keeps the lock from a call of the kind.
     pub(super) fn hold(&self, client: &Redlock) -> Held {
-        let holds = if self.name == "to read" {
-            &KINDS[4]
-        } else {
-            self
+        let holds = match self.name {
+            "to read" => &KINDS[4],
+            _ => self,
         };
         (holds.acquire)(client, SOON).unwrap().expect("it is free")
     }
@@ -42,56 +43,47 @@ impl Kind {
 
 /// The locks of all kinds. Those of a set and of a plain lock share a queue.
 pub(super) const KINDS: [Kind; 7] = [
-    Kind {
-        name: "plain",
-        key: "k",
-        letters: "m",
-        acquire: |client, limit| held(client.mutex("k").ttl(LONG_TTL).lock_timeout(limit)),
-    },
-    Kind {
-        name: "fair",
-        key: "k",
-        letters: "m",
-        acquire: |client, limit| held(client.mutex("k").ttl(LONG_TTL).fair().lock_timeout(limit)),
-    },
-    Kind {
-        name: "fenced",
-        key: "quorumlock-fence:k",
-        letters: "f",
-        acquire: |client, limit| held(client.mutex("k").ttl(LONG_TTL).fenced().lock_timeout(limit)),
-    },
-    Kind {
-        name: "to read",
-        key: "quorumlock-rw:k",
-        letters: "r",
-        acquire: |client, limit| held(client.read_mutex("k").ttl(LONG_TTL).lock_timeout(limit)),
-    },
-    Kind {
-        name: "to write",
-        key: "quorumlock-rw:k",
-        letters: "w",
-        acquire: |client, limit| held(client.write_mutex("k").ttl(LONG_TTL).lock_timeout(limit)),
-    },
-    Kind {
-        name: "permit",
-        key: "quorumlock-permits:k",
-        letters: "s1:",
-        acquire: |client, limit| held(client.semaphore("k", 1).ttl(LONG_TTL).lock_timeout(limit)),
-    },
-    Kind {
-        name: "set",
-        key: "k",
-        letters: "m",
-        acquire: |client, limit| {
-            held(
-                client
-                    .mutex_set(["k", "l"])
-                    .ttl(LONG_TTL)
-                    .lock_timeout(limit),
-            )
-        },
-    },
+    kind("plain", "k", "m", |client, limit| {
+        held(client.mutex("k").ttl(LONG_TTL).lock_timeout(limit))
+    }),
+    kind("fair", "k", "m", |client, limit| {
+        held(client.mutex("k").ttl(LONG_TTL).fair().lock_timeout(limit))
+    }),
+    kind("fenced", "quorumlock-fence:k", "f", |client, limit| {
+        held(client.mutex("k").ttl(LONG_TTL).fenced().lock_timeout(limit))
+    }),
+    kind("to read", "quorumlock-rw:k", "r", |client, limit| {
+        held(client.read_mutex("k").ttl(LONG_TTL).lock_timeout(limit))
+    }),
+    kind("to write", "quorumlock-rw:k", "w", |client, limit| {
+        held(client.write_mutex("k").ttl(LONG_TTL).lock_timeout(limit))
+    }),
+    kind("permit", "quorumlock-permits:k", "s1:", |client, limit| {
+        held(client.semaphore("k", 1).ttl(LONG_TTL).lock_timeout(limit))
+    }),
+    kind("set", "k", "m", |client, limit| {
+        held(
+            client
+                .mutex_set(["k", "l"])
+                .ttl(LONG_TTL)
+                .lock_timeout(limit),
+        )
+    }),
 ];
+
+const fn kind(
+    name: &'static str,
+    key: &'static str,
+    letters: &'static str,
+    acquire: Acquire,
+) -> Kind {
+    Kind {
+        name,
+        key,
+        letters,
+        acquire,
+    }
+}
 
 fn held<G: Send + 'static>(
     result: quorumlock::Result<Option<G>>,
