@@ -494,6 +494,12 @@ pub(crate) fn count_causes(error: &Error, cause: Cause) -> usize {
     causes.filter(|node| node.cause() == cause).count()
 }
 
+/// What a client knows of the node that was named to it first.
+#[track_caller]
+pub(crate) fn first_node(client: &Redlock) -> NodeStatus {
+    client.nodes().unwrap().swap_remove(0)
+}
+
 /// Whether this is true of all nodes of a client, which has some.
 #[track_caller]
 pub(crate) fn all_nodes(client: &Redlock, is_true: impl FnMut(&NodeStatus) -> bool) -> bool {

@@ -115,7 +115,7 @@ fn a_url_of_a_replica_leads_to_the_master_of_its_shard() {
             let client = moves(&seen, builder([replica])).build().unwrap();
             call(&client);
             assert_eq!(seen.all(), moved);
-            assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting);
+            assert_eq!(first_node(&client).state(), NodeState::Voting);
             lives(&client, &client_of_master(master));
         }
     }

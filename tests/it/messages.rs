@@ -162,7 +162,7 @@ fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
     for _ in 0..3 {
         assert_eq!(failure(&mutex).to_string(), expected);
     }
-    let status = client.nodes().unwrap()[0].to_string();
+    let status = first_node(&client).to_string();
     assert!(
         status.contains(": down, known for ")
             && status.contains(", no reply within 300 ms (node_timeout)"),

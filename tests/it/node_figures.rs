@@ -19,7 +19,7 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     assert_eq!(client.nodes().unwrap().len(), 3);
     client.connect(SOON).unwrap();
     assert_eq!(
-        client.nodes().unwrap()[0].latency().count,
+        first_node(&client).latency().count,
         0,
         "a handshake is not about a lock"
     );
@@ -48,9 +48,9 @@ fn every_reply_about_a_lock_is_counted_once_with_its_time() {
     let stopped = Duration::from_millis(200);
     std::thread::sleep(stopped);
     servers[0].resume().unwrap();
-    assert_soon!(client.nodes().unwrap()[0].latency().max >= stopped);
+    assert_soon!(first_node(&client).latency().max >= stopped);
     servers[0].restart().unwrap();
-    let first = || client.nodes().unwrap()[0].latency().count;
+    let first = || first_node(&client).latency().count;
     let before = first();
     assert!(before >= 2 * PAIRS);
     assert_soon!({

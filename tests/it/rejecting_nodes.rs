@@ -20,7 +20,7 @@ fn about(seen: &Seen<String>, address: &str) -> Vec<String> {
 }
 
 fn state(client: &Redlock) -> NodeState {
-    client.nodes().unwrap()[0].state()
+    first_node(client).state()
 }
 
 /// Takes and releases locks until the first node, which a quorum does not wait for, looks like
@@ -65,9 +65,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         servers[0].command(ail).unwrap();
         becomes(&client, NodeState::Rejected(cause));
         assert_eq!(
-            client.nodes().unwrap()[0]
-                .last_fault()
-                .map(|fault| fault.cause()),
+            first_node(&client).last_fault().map(|fault| fault.cause()),
             Some(cause)
         );
         // What else it answers does not make it one that votes.
@@ -157,11 +155,11 @@ fn errors_that_pass_by_themselves_are_no_rejection() {
 fn a_server_that_was_killed_is_not_shown_as_connected() {
     let (mut servers, client) = deployment(3);
     becomes(&client, NodeState::Voting);
-    assert!(client.nodes().unwrap()[0].is_connected());
+    assert!(first_node(&client).is_connected());
     // A server that is killed with a release unanswered is down.
     client.flush_releases(SOON).unwrap();
     servers[0].kill();
-    let is_gone = || !client.nodes().unwrap()[0].is_connected();
+    let is_gone = || !first_node(&client).is_connected();
     assert_soon!(is_gone(), "{:?}", client.nodes());
     let nodes = client.nodes().unwrap();
     assert!(

@@ -82,7 +82,7 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     let theirs = build(format!("{}?durable=true", server[0].url()))
         .build()
         .unwrap();
-    assert!(client.nodes().unwrap()[0].is_durable() && theirs.nodes().unwrap()[0].is_durable());
+    assert!(first_node(&client).is_durable() && first_node(&theirs).is_durable());
     acquaint(&theirs);
     let guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
@@ -114,7 +114,7 @@ fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
             let failed = client.mutex(KEY).try_lock().err();
             was_loading |= failed
                 .is_some_and(|error| causes(&error).iter().any(|cause| cause.2 == Cause::Loading));
-            assert!(client.nodes().unwrap()[0].is_durable());
+            assert!(first_node(&client).is_durable());
         }
     });
     assert!(was_loading, "no attempt has met the node while it loads");
@@ -166,10 +166,7 @@ fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it
         matches!(refusal, Cause::NotMaster | Cause::ReadOnly),
         "{refused}"
     );
-    assert_eq!(
-        client.nodes().unwrap()[0].state(),
-        NodeState::Rejected(refusal)
-    );
+    assert_eq!(first_node(&client).state(), NodeState::Rejected(refusal));
     promote(&node[0]);
     assert_eq!(node[0].command(&["GET", KEY]).unwrap(), Answer::Nil);
     let promoted = Instant::now();

@@ -114,7 +114,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
         };
         assert_eq!(faults[0].cause(), Cause::ReadOnly, "{}", shown(&server));
         assert_eq!(
-            client.nodes().unwrap()[0].state(),
+            first_node(&client).state(),
             NodeState::Rejected(Cause::ReadOnly),
             "{}",
             shown(&server)

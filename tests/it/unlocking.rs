@@ -28,7 +28,7 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
         servers[0].restart().unwrap();
         let votes = || {
             let _ = client.mutex("other").ttl(LONG_TTL).try_lock();
-            client.nodes().unwrap()[0].state() == NodeState::Voting
+            first_node(&client).state() == NodeState::Voting
         };
         assert_soon!(votes(), "{:?}", client.nodes());
         servers[2].pause().unwrap();

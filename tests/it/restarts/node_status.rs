@@ -94,10 +94,7 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
     let client = client_with(&server, |builder| {
         builder.durable(true).observer(journal.by(words))
     });
-    assert!(
-        client.nodes().unwrap()[0].is_durable(),
-        "it was not asked yet"
-    );
+    assert!(first_node(&client).is_durable(), "it was not asked yet");
     let warnings = || count(&journal, "not durable ");
     for connections in 1..3 {
         for _ in 0..3 {
@@ -132,8 +129,8 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
     let client = builder(&server).build().unwrap();
     assert_eq!(
         (
-            client.nodes().unwrap()[0].note(),
-            client.nodes().unwrap()[0].counted_for()
+            first_node(&client).note(),
+            first_node(&client).counted_for()
         ),
         (NodeNote::Unknown, None)
     );
@@ -262,7 +259,7 @@ fn nodes_are_shown_as_they_are() {
         let states = states();
         matches!(states[2], NodeState::Quarantined { remaining } if remaining > MAX_TTL / 2 && remaining <= MAX_TTL)
             && states[0] == NodeState::Voting
-            && client.nodes().unwrap()[0]
+            && first_node(&client)
                 .run_id()
                 .is_some_and(|id| id != run_id[..8])
     };
@@ -284,7 +281,7 @@ fn reading_the_status_waits_for_no_node() {
         fails(waiting.join().unwrap(), ErrorKind::Unavailable);
     });
     failure(&client.mutex(KEY));
-    let state = client.nodes().unwrap()[0].state();
+    let state = first_node(&client).state();
     assert_eq!(state, NodeState::Down(Cause::TimedOut));
     resume(&servers);
     let server = &servers[0];

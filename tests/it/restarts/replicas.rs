@@ -73,7 +73,7 @@ fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_sa
         // One connection asks for this number.
         assert_eq!(connections(&server), before + 1, "it connected again");
         assert!(matches!(
-            theirs.nodes().unwrap()[0].state(),
+            first_node(&theirs).state(),
             NodeState::Quarantined { .. }
         ));
     }
@@ -112,7 +112,7 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
             ExtendOutcome::Lost | ExtendOutcome::Failed(_)
         ));
         assert_eq!(
-            client.nodes().unwrap()[0].state(),
+            first_node(&client).state(),
             NodeState::Voting,
             "{}",
             shown(&server)
@@ -140,7 +140,7 @@ fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_wi
         let is_taken = || can_take(&client.mutex(KEY).ttl(MAX_TTL));
         assert_soon!(is_taken(), "{}", shown(&server));
         assert_eq!(
-            client.nodes().unwrap()[0].state(),
+            first_node(&client).state(),
             NodeState::Voting,
             "{}",
             shown(&server)
