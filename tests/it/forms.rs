@@ -28,19 +28,14 @@ fn every_server_is_released_by_the_script() {
 #[test]
 fn servers_call_the_scripts_what_we_call_them() {
     for server in servers() {
-        for (text, hash) in [
-            (kinds::fenced::SCRIPT.text, kinds::fenced::SCRIPT.sha1),
-            (kinds::permit::SCRIPT.text, kinds::permit::SCRIPT.sha1),
-            (kinds::plain::SCRIPT.text, kinds::plain::SCRIPT.sha1),
-            (
-                kinds::read_write::SCRIPT.text,
-                kinds::read_write::SCRIPT.sha1,
-            ),
+        for script in [
+            kinds::fenced::SCRIPT,
+            kinds::permit::SCRIPT,
+            kinds::plain::SCRIPT,
+            kinds::read_write::SCRIPT,
         ] {
-            assert_eq!(
-                server.command(&["SCRIPT", "LOAD", text]).unwrap(),
-                Answer::Text(hash.to_owned())
-            );
+            let loaded = server.command(&["SCRIPT", "LOAD", script.text]).unwrap();
+            assert_eq!(loaded, Answer::Text(script.sha1.to_owned()));
         }
     }
 }

@@ -111,10 +111,6 @@ fn nodes_without_scripts_say_so() {
 #[test]
 fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it() {
     for server in servers() {
-        let hash = server
-            .command(&["SCRIPT", "LOAD", kinds::fenced::SCRIPT.text])
-            .unwrap();
-        assert_eq!(hash, Answer::Text(kinds::fenced::SCRIPT.sha1.to_owned()));
         let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
             unlock(take(&mutex));
