@@ -12,22 +12,10 @@ const REFRESH: Duration = Duration::from_millis(50);
 
 /// Lets the user of the programs have exactly these passwords.
 fn set_passwords(server: &Server, passwords: &[&str]) {
-    let rules: Vec<String> = passwords
-        .iter()
-        .map(|password| format!(">{password}"))
-        .collect();
-    let mut words = vec![
-        "ACL",
-        "SETUSER",
-        "app",
-        "on",
-        "resetpass",
-        "~*",
-        "&*",
-        "+@all",
-    ];
-    words.extend(rules.iter().map(String::as_str));
-    server.command(&words).unwrap();
+    let passwords = passwords.iter().map(|password| format!(" >{password}"));
+    let passwords: String = passwords.collect();
+    let words = format!("ACL SETUSER app on resetpass ~* &* +@all{passwords}");
+    ask(server, &words.split(' ').collect::<Vec<_>>());
 }
 
 pub(crate) fn servers_with_users(count: usize, password: &str) -> Vec<Server> {
@@ -64,17 +52,22 @@ fn cut(server: &Server) {
 /// A client whose provider returns what is in the cell.
 fn client(servers: &[Server], password: &Arc<Cell<String>>, failures: &Seen<String>) -> Redlock {
     let password = Arc::clone(password);
-    Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .credentials(move |_| {
-            let password = password.lock().unwrap().clone();
-            Ok(Credentials::new(password)
-                .user("app")
-                .refresh_after(REFRESH))
-        })
-        .observer(failures.by(failure_text))
-        .build()
-        .unwrap()
+    client_at(servers.each(Server::url), |builder| {
+        let builder = builder.credentials(move |_| Ok(current(&password)));
+        builder.observer(failures.by(failure_text))
+    })
+}
+
+/// What is in the cell, for a moment.
+fn current(password: &Cell<String>) -> Credentials {
+    let password = Credentials::new(password.lock().unwrap().clone());
+    password.user("app").refresh_after(REFRESH)
+}
+
+/// Servers, a cell with the password of their user, and what goes wrong.
+fn fixture(servers: usize, password: &str) -> (Vec<Server>, Arc<Cell<String>>, Seen<String>) {
+    let cell = Arc::new(Cell::new(password.to_owned()));
+    (servers_with_users(servers, password), cell, Seen::nothing())
 }
 
 fn failure_text(event: &Event) -> Option<String> {
@@ -151,18 +144,13 @@ fn goes_on(pairs: &AtomicUsize) {
 #[test]
 fn passwords_rotate_while_locks_are_held_and_taken() {
     skip_unless!(has_users());
-    let servers = servers_with_users(5, "p0");
-    let password = Arc::new(Cell::new("p0".to_owned()));
+    let (servers, password, failures) = fixture(5, "p0");
     let calls = Arc::new(AtomicUsize::new(0));
-    let failures = Seen::nothing();
     let (now, count) = (Arc::clone(&password), Arc::clone(&calls));
     let builder = for_load(&servers)
         .credentials(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
-            let password = now.lock().unwrap().clone();
-            Ok(Credentials::new(password)
-                .user("app")
-                .refresh_after(REFRESH))
+            Ok(current(&now))
         })
         .observer(failures.by(failure_text));
     under_load(builder, |pairs| {
@@ -190,8 +178,8 @@ fn passwords_rotate_while_locks_are_held_and_taken() {
         builder.credentials(|_| Ok(Credentials::new("p0").user("app")))
     });
     let error = late.mutex("held").try_lock().unwrap_err();
-    let causes: Vec<Cause> = error.causes().iter().map(|fault| fault.cause()).collect();
-    assert!(causes.iter().all(|cause| *cause == Cause::Auth), "{error}");
+    let mut causes = error.causes().iter().map(|fault| fault.cause());
+    assert!(causes.all(|cause| cause == Cause::Auth), "{error}");
 }
 
 #[test]
@@ -223,11 +211,8 @@ fn an_open_connection_logs_in_anew_and_stays() {
     );
     assert_eq!(server.connections(), 1);
     let commands = server.commands_on(0);
-    let logins: Vec<String> = commands
-        .iter()
-        .filter(|command| is(command, "AUTH"))
-        .map(|command| command[1].clone())
-        .collect();
+    let logins = commands.iter().filter(|command| is(command, "AUTH"));
+    let logins: Vec<String> = logins.map(|command| command[1].clone()).collect();
     assert!(logins.len() >= 3, "{logins:?}");
     assert!(is(&commands[0], "AUTH"), "before all else");
     let expected: Vec<String> = (0..logins.len()).map(|call| format!("p{call}")).collect();
@@ -254,9 +239,7 @@ fn accepted_logins(server: &Server) -> usize {
 #[test]
 fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() {
     skip_unless!(has_users());
-    let servers = servers_with_users(3, "old");
-    let password = Arc::new(Cell::new("old".to_owned()));
-    let failures = Seen::nothing();
+    let (servers, password, failures) = fixture(3, "old");
     let redlock = client(&servers, &password, &failures);
     let mutex = redlock.mutex("a");
     pair(&mutex);
@@ -281,9 +264,7 @@ fn a_server_that_refuses_new_credentials_keeps_the_old_ones_until_it_has_them() 
 #[test]
 fn a_waiting_call_is_woken_after_a_rotation() {
     skip_unless!(has_users());
-    let servers = servers_with_users(3, "old");
-    let password = Arc::new(Cell::new("old".to_owned()));
-    let failures = Seen::nothing();
+    let (servers, password, failures) = fixture(3, "old");
     let [mine, theirs] = [(); 2].map(|()| client(&servers, &password, &failures));
     let held = theirs.mutex("a").lock().unwrap();
     thread::scope(|scope| {

@@ -38,6 +38,22 @@ fn refused<T>(result: Result<T, Error>) -> ErrorKind {
     result.map(drop).expect_err("refused").kind()
 }
 
+/// That this is refused to a child.
+#[track_caller]
+fn is_forked<T>(result: Result<T, Error>) {
+    assert_eq!(refused(result), ErrorKind::Forked);
+}
+
+/// Does this in a child, which has nothing to wait for.
+#[track_caller]
+fn in_child(end: End, work: impl FnOnce()) {
+    let child = Child::fork(end, |parent| {
+        work();
+        parent.send("done");
+    });
+    assert_eq!(child.end(LIMIT), "done");
+}
+
 /// Every operation that a child can think of. Panics when one is not refused.
 fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
     let mutex = long_lock(client, "other").watchdog(Watchdog::new());
@@ -88,32 +104,24 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let mut inner = levels.try_lock().unwrap();
             let before = traffic(&servers);
             let token = value(&servers[0], KEY);
-            let child = Child::fork(end, |parent| {
+            in_child(end, || {
                 let mut guard = plain.take().unwrap();
                 is_refused_everywhere(&client, &mut guard);
-                assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
-                assert_eq!(refused(inner.take().unwrap().unlock()), ErrorKind::Forked);
-                assert_eq!(
-                    refused(client.attach(at_rest.expose().parse::<Lease>().unwrap())),
-                    ErrorKind::Forked
-                );
+                is_forked(guard.unlock());
+                is_forked(inner.take().unwrap().unlock());
+                is_forked(client.attach(at_rest.expose().parse::<Lease>().unwrap()));
                 assert!(lost.try_recv().is_err());
                 let own = client_of(servers.iter().map(Server::url));
-                assert_eq!(refused(second.take().unwrap().detach()), ErrorKind::Forked);
+                is_forked(second.take().unwrap().detach());
                 // What the parent cancels by is the parent's as well, and no wait of the
                 // child's.
-                assert_eq!(
-                    refused(
-                        own.mutex(KEY)
-                            .lock_with(&Wait::unlimited().cancelled_by(&cancel))
-                    ),
-                    ErrorKind::Forked
+                is_forked(
+                    own.mutex(KEY)
+                        .lock_with(&Wait::unlimited().cancelled_by(&cancel)),
                 );
                 cancel.cancel();
                 drop(cancel.clone());
-                parent.send("done");
             });
-            assert_eq!(child.end(LIMIT), "done");
             assert_eq!(traffic(&servers), before);
             assert_eq!(value(&servers[0], KEY), token);
             assert!(!cancel.is_cancelled());
@@ -187,12 +195,10 @@ fn a_node_receives_nothing_from_a_child() {
         let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
         let before = fake.commands();
         let mut all = Some((client, watched));
-        let child = Child::fork(End::Exit, |parent| {
+        in_child(End::Exit, || {
             is_refused_everywhere(&all.as_ref().unwrap().0, guard.as_mut().unwrap());
             drop((guard.take(), all.take()));
-            parent.send("done");
         });
-        assert_eq!(child.end(LIMIT), "done");
         thread::sleep(TTL / 6);
         assert_eq!(fake.commands(), before);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
@@ -260,7 +266,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                     is_refused_everywhere(&client, guard.as_mut().unwrap());
                     cancel.cancel();
                     if round % 4 == 0 {
-                        assert_eq!(refused(guard.take().unwrap().unlock()), ErrorKind::Forked);
+                        is_forked(guard.take().unwrap().unlock());
                     }
                     drop((guard.take(), handle.take()));
                     if round % 5 == 0 {
@@ -293,21 +299,19 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
         let urls: Vec<String> = servers.each(Server::url);
         let client = client(&servers);
         let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
-        let child = Child::fork(End::Exit, |parent| {
+        in_child(End::Exit, || {
             let own = client_of(&urls);
             assert!(is_held(&own.mutex(KEY)), "the parent has it");
             let mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
-            let grandchild = Child::fork(End::Vanish, |parent| {
+            in_child(End::Vanish, || {
                 is_refused_everywhere(&client, &mut guard);
                 assert_eq!(
                     (mine.remaining(), refused(mine.extend(TTL))),
                     (Duration::ZERO, ErrorKind::Forked)
                 );
-                assert_eq!(refused(own.mutex("theirs").try_lock()), ErrorKind::Forked);
+                is_forked(own.mutex("theirs").try_lock());
                 locks_with_its_own(&urls, "theirs");
-                parent.send("done");
             });
-            assert_eq!(grandchild.end(LIMIT), "done");
             thread::sleep(TTL * 2);
             assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
             unlock(mine);
@@ -319,9 +323,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
             thread::sleep(TTL / 6);
             cancel.cancel();
             assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
-            parent.send("done");
         });
-        assert_eq!(child.end(LIMIT), "done");
         // What goes on to another program has nothing of ours.
         succeeds(&mut Command::new("true"));
         assert!(!guard.remaining().is_zero());
@@ -392,14 +394,12 @@ fn a_node_inside_the_parent_outlives_its_child() {
         let mut node = Some(EmbeddedNode::start().unwrap());
         let client = client_of([node.as_ref().unwrap().url()]);
         let guard = take(&long_lock(&client, KEY));
-        let child = Child::fork(End::Exit, |parent| {
+        in_child(End::Exit, || {
             let node = node.take().unwrap();
             node.kill();
             assert!(node.revive().is_err());
             drop(node);
-            parent.send("done");
         });
-        assert_eq!(child.end(LIMIT), "done");
         assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
         unlock(guard);
     });
@@ -414,11 +414,9 @@ fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
             let waiting = scope.spawn(|| wait_for(&long_lock(&mine, KEY)).unlock().unwrap());
             assert_soon!(servers.all(|server| subscribers(server) == 1));
             let before = traffic(&servers);
-            let child = Child::fork(End::Exit, |parent: &mut Parent| {
-                assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);
-                parent.send("fine");
+            in_child(End::Exit, || {
+                is_forked(long_lock(&mine, KEY).lock());
             });
-            assert_eq!(child.end(LIMIT), "fine");
             // A waiter may have asked again meanwhile, and no client has subscribed or
             // disconnected.
             let lines = |traffic: Vec<String>| -> Vec<String> {
