@@ -22,3 +22,15 @@ mod wire;
 
 use crate::prelude::*;
 use certificates::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Both versions of TLS, as servers call them.
+const PROTOCOLS: [&str; 2] = ["TLSv1.3", "TLSv1.2"];
+
+/// A client that gives these nodes a second to answer.
+fn client_over<U: Into<String>>(
+    urls: impl IntoIterator<Item = U>,
+    tls: quorumlock::Tls,
+) -> Redlock {
+    client_at(urls, |builder| builder.tls(tls).node_timeout(SECOND))
+}

@@ -17,14 +17,14 @@ fn node() -> (Authority, Server, Proxy) {
 }
 
 fn lock(url: &str, authority: &Authority) -> Mutex {
-    let builder = Redlock::builder()
-        .node(url.replace("redis://", "rediss://"))
-        .tls(authority.roots());
-    builder
-        .node_timeout(NODE_TIMEOUT)
-        .build()
-        .unwrap()
-        .mutex("orders/42")
+    client(url, authority).mutex("orders/42")
+}
+
+fn client(url: &str, authority: &Authority) -> Redlock {
+    let url = url.replace("redis://", "rediss://");
+    client_at([url], |builder| {
+        builder.tls(authority.roots()).node_timeout(NODE_TIMEOUT)
+    })
 }
 
 /// The fault of the one node, no later than a first attempt may be.
@@ -117,12 +117,7 @@ fn a_reset_in_the_handshake_is_one() {
 fn sets_that_tls_has_sent_in_part_leave_no_key() {
     skip_unless!(has_tls());
     let (authority, server, proxy) = node();
-    let url = proxy.url().replace("redis://", "rediss://");
-    let builder = Redlock::builder()
-        .node(url)
-        .tls(authority.roots())
-        .node_timeout(NODE_TIMEOUT);
-    let redlock = builder.build().unwrap();
+    let redlock = client(&proxy.url(), &authority);
     let mutex = redlock.mutex("orders/42");
     let mut late = 0;
     for passed in [20_000, 60_000, 100_000] {

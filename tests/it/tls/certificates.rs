@@ -127,6 +127,11 @@ impl Authority {
         Tls::new().roots_file(self.path("ca.crt"))
     }
 
+    /// The same with the certificate of a client.
+    pub(crate) fn identity(&self, tls: Tls) -> Tls {
+        tls.identity_pem(self.read("client.crt"), self.read("client.key"))
+    }
+
     /// A server with this certificate, which lets clients in without one.
     pub(crate) fn server(&self, name: &str) -> Server {
         self.plan(name)

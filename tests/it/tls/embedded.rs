@@ -1,9 +1,8 @@
 //! The embedded node by TLS: locks, faults and death as without, and trusted by its own root only.
 
+use super::SECOND;
 use crate::prelude::*;
 use quorumlock::{Tls, TlsError};
-
-const SECOND: Duration = Duration::from_secs(1);
 
 fn builder(nodes: &[EmbeddedNode]) -> Builder {
     let tls = nodes.iter().fold(Tls::new(), |tls, node| {

@@ -3,11 +3,9 @@
 use super::*;
 use quorumlock::{Tls, TlsError};
 
-const SECOND: Duration = Duration::from_secs(1);
-
 /// How the one node fails.
 fn handshake_error(url: &str, tls: Tls) -> Error {
-    let redlock = client_at([url], |builder| builder.tls(tls).node_timeout(SECOND));
+    let redlock = client_over([url], tls);
     let error = redlock.mutex("a").try_lock().unwrap_err();
     let [fault] = error.causes() else {
         panic!("{error}")
@@ -16,16 +14,18 @@ fn handshake_error(url: &str, tls: Tls) -> Error {
     // A second attempt does not hide the reason.
     let again = redlock.mutex("a").try_lock().unwrap_err();
     assert_eq!(again.causes()[0].cause(), fault.cause());
-    let shown = format!(
-        "{error} {error:?} {:?} {:?}",
-        redlock,
-        redlock.nodes().unwrap()
-    );
+    let nodes = redlock.nodes().unwrap();
+    hides_secrets(&format!("{error} {error:?} {redlock:?} {nodes:?}"));
+    error
+}
+
+/// Neither a part of a certificate or key is shown, nor the text that some contain.
+#[track_caller]
+fn hides_secrets(shown: &str) {
     assert!(
         !shown.contains("hunter2") && !shown.contains("BEGIN"),
         "{shown}"
     );
-    error
 }
 
 fn cause(url: &str, tls: Tls) -> (Cause, bool) {
@@ -122,10 +122,8 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
         proxy.connections()
     );
     let error = mutex.lock().unwrap_err();
-    assert!(
-        error.is_permanent() && error.to_string().contains("the URL does not say rediss://"),
-        "{error}"
-    );
+    assert!(error.is_permanent(), "{error}");
+    shows(&error, "the URL does not say rediss://");
     let another = Redlock::builder()
         .node(server.url().replace("rediss:", "redis:"))
         .build()
@@ -163,9 +161,9 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
     skip_unless!(has_tls());
     let authority = Authority::with(&["node"]);
     let other = Authority::with(&["client"]);
-    for protocol in ["TLSv1.3", "TLSv1.2"] {
-        let server = authority
-            .plan("node")
+    for protocol in PROTOCOLS {
+        let plan = authority.plan("node");
+        let server = plan
             .arguments(&["--tls-protocols", protocol])
             .start()
             .unwrap();
@@ -175,21 +173,24 @@ fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
             Cause::Tls(TlsError::ClientCertificateRequired),
             "{protocol}"
         );
-        assert!(
-            missing.is_permanent()
-                && missing
-                    .to_string()
-                    .contains("the server requires a client certificate")
-        );
-        let tls = authority
-            .roots()
-            .identity_pem(other.read("client.crt"), other.read("client.key"));
+        assert!(missing.is_permanent());
+        shows(&missing, "the server requires a client certificate");
+        let tls = other.identity(authority.roots());
         assert_eq!(
             cause(&server.url(), tls),
             (Cause::Tls(TlsError::Alert(48)), true),
             "{protocol}"
         );
     }
+}
+
+/// Why no client of this node is made.
+#[track_caller]
+fn refused(url: &str, tls: Tls) -> String {
+    let builder = Redlock::builder().node(url).tls(tls);
+    let error = builder.build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    error.to_string()
 }
 
 #[test]
@@ -234,18 +235,9 @@ fn settings_that_cannot_be_used_are_refused_by_name() {
         ),
     ] {
         let shown = format!("{tls:?}");
-        let error = Redlock::builder()
-            .node("rediss://127.0.0.1")
-            .tls(tls)
-            .build()
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        let message = error.to_string();
+        let message = refused("rediss://127.0.0.1", tls);
         assert!(message.contains(words), "{message}");
-        assert!(
-            !format!("{message}{shown}").contains("hunter2") && !shown.contains("BEGIN"),
-            "{message} {shown}"
-        );
+        hides_secrets(&format!("{message} {shown}"));
     }
     for (url, words) in [
         (
@@ -257,14 +249,6 @@ fn settings_that_cannot_be_used_are_refused_by_name() {
             "node 0: server_name is for rediss:// nodes only",
         ),
     ] {
-        let error = Redlock::builder()
-            .node(url)
-            .tls(roots())
-            .build()
-            .unwrap_err();
-        assert_eq!(
-            (error.kind(), error.to_string()),
-            (ErrorKind::Config, words.to_owned())
-        );
+        assert_eq!(refused(url, roots()), words);
     }
 }

@@ -4,21 +4,13 @@ use super::wire::resumed;
 use super::*;
 use quorumlock::Tls;
 
-const SECOND: Duration = Duration::from_secs(1);
-
-fn client(servers: &[Server], tls: Tls) -> Redlock {
-    client_at(servers.iter().map(Server::url), |builder| {
-        builder.tls(tls).node_timeout(SECOND)
-    })
-}
-
 /// The first handshake is a full one; the subscription's, and one after the connections were cut,
 /// resume.
 #[test]
 fn commands_and_subscriptions_share_sessions() {
     skip_unless!(has_tls());
     let authority = Authority::with(&["node"]);
-    for protocol in ["TLSv1.3", "TLSv1.2"] {
+    for protocol in PROTOCOLS {
         let plan = authority.plan("node").arguments(&[
             "--tls-auth-clients",
             "no",
@@ -28,10 +20,9 @@ fn commands_and_subscriptions_share_sessions() {
         let server = plan.start().unwrap();
         let wire = Proxy::before(server.port());
         wire.keep_beginnings();
-        let redlock = client_at([wire.url().replace("redis:", "rediss:")], |builder| {
-            builder.tls(authority.roots()).node_timeout(SECOND)
-        });
-        let other = client(std::slice::from_ref(&server), authority.roots());
+        let url = wire.url().replace("redis:", "rediss:");
+        let redlock = client_over([url], authority.roots());
+        let other = client_over([server.url()], authority.roots());
         let held = other.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
         let mutex = redlock.mutex("orders/42");
         assert!(
@@ -54,16 +45,14 @@ fn commands_and_subscriptions_share_sessions() {
 fn a_client_certificate_lets_in() {
     skip_unless!(has_tls());
     let authority = Authority::with(&["node", "client"]);
-    for protocol in ["TLSv1.3", "TLSv1.2"] {
-        let servers = [authority
-            .plan("node")
+    for protocol in PROTOCOLS {
+        let plan = authority.plan("node");
+        let server = plan
             .arguments(&["--tls-protocols", protocol])
             .start()
-            .unwrap()];
-        let tls = authority
-            .roots()
-            .identity_pem(authority.read("client.crt"), authority.read("client.key"));
-        let redlock = client(&servers, tls);
+            .unwrap();
+        let tls = authority.identity(authority.roots());
+        let redlock = client_over([server.url()], tls);
         let _ = redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
     }
 }
@@ -128,10 +117,8 @@ fn a_name_counts_in_place_of_the_host() {
     let server = authority.server("node");
     for name in ["redis-1.internal", "10.0.0.1"] {
         let url = format!("{}?server_name={name}", server.url());
-        let builder = Redlock::builder()
-            .node(url)
-            .tls(Tls::new().roots_pem(authority.read("ca.crt")));
-        let client = builder.node_timeout(SECOND).build().unwrap();
+        let tls = Tls::new().roots_pem(authority.read("ca.crt"));
+        let client = client_over([url], tls);
         unlock(wait_for(&client.mutex("a")));
     }
 }

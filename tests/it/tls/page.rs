@@ -37,14 +37,8 @@ fn the_commands_and_settings_of_the_page_work() {
     let server = Server::plan().tls().arguments(&arguments).start().unwrap();
     for name in ["10.0.0.1", "redis-1.internal"] {
         let tls = Tls::new().roots_file(authority.path("ca.crt"));
-        let tls = tls.identity_pem(authority.read("client.crt"), authority.read("client.key"));
-        let builder = Redlock::builder()
-            .node(format!("{}?server_name={name}", server.url()))
-            .tls(tls);
-        let redlock = builder
-            .node_timeout(Duration::from_secs(1))
-            .build()
-            .unwrap();
+        let url = format!("{}?server_name={name}", server.url());
+        let redlock = client_over([url], authority.identity(tls));
         unlock(wait_for(&redlock.mutex("a")));
     }
 }
