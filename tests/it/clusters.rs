@@ -81,17 +81,9 @@ fn a_lock_of_each_kind_lives_on_clusters_of_one_shard() {
         let nodes = [shard.master(), &plain[0], &plain[1]];
         // All of them first: those that join one that has been known for a second do not vote yet.
         for nodes in [&nodes[..], &nodes[..1]] {
-            let patient = || {
-                let builder = builder(nodes.iter().copied());
-                builder.retry_delay(SOON, SOON).build().unwrap()
-            };
-            let (mine, theirs) = (patient(), patient());
-            let statuses = mine.connect(SOON).unwrap();
-            assert!(
-                statuses
-                    .iter()
-                    .all(|node| node.state() == NodeState::Voting)
-            );
+            let [mine, theirs] = [(); 2].map(|()| patient(nodes.iter().copied()));
+            mine.connect(SOON).unwrap();
+            assert!(all_vote(&mine));
             lives(&mine, &theirs);
         }
     }
@@ -116,13 +108,14 @@ fn a_url_of_a_replica_leads_to_the_master_of_its_shard() {
             call(&client);
             assert_eq!(seen.all(), moved);
             assert_eq!(first_node(&client).state(), NodeState::Voting);
-            lives(&client, &client_of_master(master));
+            lives(&client, &patient([master]));
         }
     }
 }
 
-fn client_of_master(master: &Server) -> Redlock {
-    builder([master]).retry_delay(SOON, SOON).build().unwrap()
+/// A client whose delay between attempts would show.
+fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
+    client_with(servers, |builder| builder.retry_delay(SOON, SOON))
 }
 
 /// One server has one vote, by whichever name it is reached, and takes no lock from itself.

@@ -68,7 +68,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
         assert_eq!(warnings(), connections, "{:?}", journal.all());
-        let status = client.nodes().unwrap().remove(0);
+        let status = first_node(&client);
         assert_eq!(
             (status.state(), status.eviction()),
             (NodeState::Voting, Some("allkeys-lru"))
@@ -101,7 +101,7 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
             let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
         assert_eq!(warnings(), connections, "{:?}", journal.all());
-        let status = client.nodes().unwrap().remove(0);
+        let status = first_node(&client);
         assert_eq!(
             (status.state(), status.is_durable()),
             (NodeState::Voting, false)
@@ -137,7 +137,7 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
     let _ = take(&client.mutex(KEY)).unlock().unwrap();
     let wait = Duration::from_millis(300);
     thread::sleep(wait);
-    let status = client.nodes().unwrap().remove(0);
+    let status = first_node(&client);
     let counted = status.counted_for().unwrap();
     assert!(
         counted >= wait && status.note() == (NodeNote::Founder { age: counted }),
@@ -146,7 +146,7 @@ fn the_time_for_which_votes_have_counted_goes_on_without_a_look() {
     shows(&status, ", votes counted for ");
     server[0].kill();
     failure(&client.mutex(KEY));
-    let status = client.nodes().unwrap().remove(0);
+    let status = first_node(&client);
     assert_eq!(
         (status.note(), status.counted_for()),
         (NodeNote::Unknown, None)
@@ -174,27 +174,14 @@ fn nodes_are_shown_as_they_are() {
         .node_timeout(Duration::from_secs(1))
         .build()
         .unwrap();
-    let unknown = client.nodes().unwrap();
-    assert!(
-        unknown
-            .iter()
-            .all(|node| node.state() == NodeState::Unknown && !node.is_connected()),
-        "{unknown:?}"
-    );
-    assert!(
-        servers[1..]
-            .iter()
-            .all(|server| server.info("total_connections_received").unwrap() == "1"),
-        "no node was asked"
-    );
+    let is_unknown = |node: &NodeStatus| node.state() == NodeState::Unknown && !node.is_connected();
+    assert!(all_nodes(&client, is_unknown), "{:?}", client.nodes());
+    let is_unasked = |server: &Server| connections(server) == 1;
+    assert!(servers[1..].all(is_unasked), "no node was asked");
 
-    let states = || {
-        client
-            .nodes()
-            .unwrap()
-            .iter()
-            .map(|node| node.state())
-            .collect::<Vec<_>>()
+    let states = || -> Vec<NodeState> {
+        let nodes = client.nodes().unwrap();
+        nodes.iter().map(NodeStatus::state).collect()
     };
     let twin = |state: &NodeState| matches!(state, NodeState::Rejected(Cause::Duplicate(_)));
     let settled = || {
@@ -218,17 +205,10 @@ fn nodes_are_shown_as_they_are() {
     assert_eq!(nodes[0].run_id().as_deref(), Some(&run_id[..8]));
     assert_eq!(nodes[0].address(), servers[0].address());
     assert!(nodes[0].is_durable() && !nodes[2].is_durable() && nodes[0].is_connected());
-    let version = servers[0].info("valkey_version").unwrap();
-    let version = if version.is_empty() {
-        servers[0].info("redis_version").unwrap()
-    } else {
-        version
-    };
-    assert!(
-        nodes[0].server().unwrap().ends_with(&format!(" {version}")),
-        "{:?}",
-        nodes[0].server()
-    );
+    let version = |field| Some(servers[0].info(field).unwrap()).filter(|text| !text.is_empty());
+    let version = version("valkey_version").or(version("redis_version"));
+    let ours = nodes[0].server().unwrap();
+    assert!(ours.ends_with(&format!(" {}", version.unwrap())), "{ours}");
     assert_eq!(
         (nodes[0].is_master(), nodes[3].is_master()),
         (Some(true), Some(false))
@@ -241,13 +221,9 @@ fn nodes_are_shown_as_they_are() {
     assert!(nodes[2].state_age() < SOON);
     keeps_secrets(&[&nodes, &client]);
     for node in &nodes {
-        assert!(
-            node.to_string().starts_with(&format!(
-                "{}: {}",
-                node.address(),
-                node.state().to_string().split(',').next().unwrap()
-            )) && !node.to_string().contains("hunter")
-        );
+        let (shown, state) = (node.to_string(), node.state().to_string());
+        let expected = format!("{}: {}", node.address(), state.split(',').next().unwrap());
+        assert!(shown.starts_with(&expected) && !shown.contains("hunter"));
     }
 
     // One is restarted, and the durable one too.
