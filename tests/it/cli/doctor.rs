@@ -1,7 +1,6 @@
 //! `doctor` names each fault that is planted, and finds none where there is none.
 
 use super::*;
-use std::slice;
 
 fn doctor(urls: &[String], options: &str) -> Ended {
     run(tool(&format!(
