@@ -1,25 +1,27 @@
 //! A call that may block, made in a thread of its own whenever it is due.
 
-use super::sync::{self, JoinHandle, Mutex, is_current, lock};
+use super::sync::{self, Condvar, JoinHandle, Mutex, is_current, lock};
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The way to the thread, which ends when this is dropped. A call that runs then is not waited for.
 pub(crate) struct BackgroundCall {
-    /// When to call. None when this is dropped.
-    times: Option<Sender<Instant>>,
-    phase: Arc<Mutex<Phase>>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread does.
-#[derive(PartialEq)]
-enum Phase {
-    Calls,
-    Ends,
-    Waits,
+struct Shared {
+    state: Mutex<State>,
+    signal: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// When to call next, if at all.
+    due: Option<Instant>,
+    is_calling: bool,
+    is_closed: bool,
 }
 
 impl BackgroundCall {
@@ -32,26 +34,19 @@ impl BackgroundCall {
         name: &str,
         mut call: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<BackgroundCall> {
-        let (times, asked) = channel();
-        let phase = Arc::new(Mutex::new(Phase::Waits));
-        let own = Arc::clone(&phase);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            signal: Condvar::new(),
+        });
+        let own = Arc::clone(&shared);
         let thread = sync::spawn(name, move || {
-            let mut due: Option<Instant> = None;
-            loop {
-                let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-                match asked.recv_timeout(left.unwrap_or(Duration::MAX)) {
-                    Ok(time) => due = due.min(Some(time)).or(Some(time)),
-                    Err(RecvTimeoutError::Timeout) if enter(&own, Phase::Calls) => {
-                        due = call().and_then(|time| Instant::now().checked_add(time));
-                        enter(&own, Phase::Waits);
-                    }
-                    Err(_) => return,
-                }
+            while own.begin() {
+                let again = call();
+                own.end(again);
             }
         })?;
         Ok(BackgroundCall {
-            times: Some(times),
-            phase,
+            shared,
             thread: Some(thread),
         })
     }
@@ -59,33 +54,67 @@ impl BackgroundCall {
     /// Has it called after this time, unless it is to be called before that; and when it returns,
     /// if it runs.
     pub(crate) fn ask_after(&self, time: Duration) {
-        let time = Instant::now().checked_add(time);
-        if let (Some(times), Some(time)) = (&self.times, time) {
-            // The thread has not ended before.
-            let _ = times.send(time);
-        }
+        lock(&self.shared.state).call_after(time);
+        self.shared.signal.notify_one();
     }
 }
 
 impl Drop for BackgroundCall {
     fn drop(&mut self) {
-        self.times = None;
-        let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ends);
+        let mut state = lock(&self.shared.state);
+        state.is_closed = true;
+        let is_calling = state.is_calling;
+        drop(state);
+        self.shared.signal.notify_one();
         let thread = self.thread.take();
-        if let Some(thread) = thread.filter(|thread| phase == Phase::Waits && !is_current(thread)) {
+        if let Some(thread) = thread.filter(|thread| !is_calling && !is_current(thread)) {
             let _ = thread.join();
         }
     }
 }
 
-/// Enters a phase, unless the thread is to end.
-fn enter(phase: &Mutex<Phase>, next: Phase) -> bool {
-    let mut phase = lock(phase);
-    let is_open = *phase != Phase::Ends;
-    if is_open {
-        *phase = next;
+impl Shared {
+    /// Waits until a call is due. False when none is any more.
+    fn begin(&self) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            let left = state
+                .due
+                .map(|due| due.saturating_duration_since(Instant::now()));
+            state = match left {
+                _ if state.is_closed => return false,
+                Some(Duration::ZERO) => {
+                    state.due = None;
+                    state.is_calling = true;
+                    return true;
+                }
+                Some(left) => {
+                    let waited = self.signal.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self
+                    .signal
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
     }
-    is_open
+
+    fn end(&self, again: Option<Duration>) {
+        let mut state = lock(&self.state);
+        state.is_calling = false;
+        again.into_iter().for_each(|time| state.call_after(time));
+    }
+}
+
+impl State {
+    fn call_after(&mut self, time: Duration) {
+        let due = Instant::now().checked_add(time);
+        self.due = match (self.due, due) {
+            (Some(earlier), Some(due)) => Some(earlier.min(due)),
+            (earlier, due) => earlier.or(due),
+        };
+    }
 }
 
 #[cfg(test)]
