@@ -7,7 +7,6 @@
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
 };
-use std::collections::BTreeMap;
 use std::fs;
 use std::iter;
 
@@ -41,21 +40,24 @@ fn strays(group: i32) -> Vec<i32> {
     }
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let all: BTreeMap<i32, Place> = numbers
+    let all: Vec<(i32, Place)> = numbers
         .filter_map(|pid: i32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             Some((pid, place(&stat)?))
         })
         .collect();
     let this = getpid().as_raw_nonzero().get();
-    let parent = |pid: &i32| all.get(pid).map(|&(parent, _)| parent);
+    let parent = |pid: &i32| {
+        let known = all.iter().find(|(other, _)| other == pid);
+        known.map(|&(_, (parent, _))| parent)
+    };
     let is_below = |pid: i32| {
         let mut ancestors = iter::successors(parent(&pid), parent).take(all.len());
         ancestors.any(|ancestor| ancestor == this)
     };
-    let in_group = all.iter().filter(|&(_, &(_, other))| other == group);
+    let in_group = all.iter().filter(|&&(_, (_, other))| other == group);
     in_group
-        .map(|(&pid, _)| pid)
+        .map(|&(pid, _)| pid)
         .filter(|&pid| is_below(pid))
         .collect()
 }
