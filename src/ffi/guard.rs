@@ -25,7 +25,7 @@ use super::times::millis;
 use crate::kind::Any;
 use crate::os::occupancy::{Free, Occupancy};
 use crate::os::waker::Waker;
-use crate::{ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
+use crate::{ErrorKind, ExtendOutcome, MutexGuard as LockGuard, ReleaseOutcome};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -82,9 +82,16 @@ impl GuardHandle {
         {
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
         }
-        let reader = self.take_held()?.into_reader()?;
+        let writer = self.take_held()?;
+        let lost = self.lost.get().cloned();
+        let reader = writer.into_reader().inspect_err(|error| {
+            // Nothing watches it any more. A child of `fork` leaves the parent's alone.
+            if let (ErrorKind::LeaseLost, Some(lost)) = (error.kind(), &lost) {
+                lost.wake();
+            }
+        })?;
         self.fence.store(0, Ordering::Relaxed);
-        if let Some(lost) = self.lost.get().cloned() {
+        if let Some(lost) = lost {
             reader.on_lost(move || lost.wake())?;
         }
         *self.held.lock()? = Some(Arc::new(reader));

@@ -761,8 +761,8 @@ quorumlock_result quorumlock_guard_on_lost(
  * If too few nodes answer it is one to read all the same, with its lease as before. The descriptor of
  * quorumlock_guard_lost_fd stays; callbacks of quorumlock_guard_on_lost end, as by a release; a fencing token is 0 from
  * then on. There is no way back.
- * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_LEASE_LOST, and the guard holds no lock; _CONFIG when it is
- * not held to write, _BUSY. */
+ * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_LEASE_LOST: the guard holds no lock, and the descriptor is
+ * readable; _CONFIG when it is not held to write, _BUSY. */
 quorumlock_result quorumlock_guard_downgrade(quorumlock_guard *guard, quorumlock_error **error);
 
 /* Separates the lock from its guard, and gives what another thread, process or program needs to continue it. Sends

@@ -150,6 +150,23 @@ static quorumlock_secret *text_of(quorumlock_guard *guard, uint64_t number)
     return text;
 }
 
+static void a_downgrade_that_finds_no_key_is_a_loss(const quorumlock_client *client)
+{
+    quorumlock_mutex *write = mutex_of_kind(client, "gone", QUORUMLOCK_LOCK_WRITE);
+    quorumlock_secret *text = text_of(take(write), 0);
+    quorumlock_guard *guard, *other;
+    struct pollfd lost = {.events = POLLIN};
+    CHECK(attached(write, text, &guard) == QUORUMLOCK_OK && attached(write, text, &other) == QUORUMLOCK_OK);
+    quorumlock_secret_free(text);
+    MUST(quorumlock_guard_lost_fd(guard, &lost.fd, &error));
+    CHECK(quorumlock_guard_unlock(other, NULL) == QUORUMLOCK_OK);
+    quorumlock_guard_free(other);
+    CHECK(quorumlock_guard_downgrade(guard, NULL) == QUORUMLOCK_LEASE_LOST);
+    CHECK(poll(&lost, 1, 0) == 1);
+    quorumlock_guard_free(guard);
+    quorumlock_mutex_free(write);
+}
+
 static void writers_have_numbers_that_grow(const quorumlock_client *client, const quorumlock_client *other)
 {
     quorumlock_mutex *write = mutex_of_kind(client, "numbers", QUORUMLOCK_LOCK_FENCED_WRITE);
@@ -229,6 +246,7 @@ int main(int count, char **arguments)
     readers_share(client, other);
     a_writer_becomes_a_reader(client, other);
     a_downgrade_ends_as_its_lease_does(client);
+    a_downgrade_that_finds_no_key_is_a_loss(client);
     writers_have_numbers_that_grow(client, other);
     what_it_cannot_be(client);
     quorumlock_client_free(client);
