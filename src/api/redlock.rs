@@ -1,7 +1,7 @@
 //! The client: the nodes of one quorum, shared by all threads that lock on it.
 
 use crate::algorithm;
-use crate::api::client::Client;
+use crate::api::client::{Client, SharedClient};
 use crate::api::guard::MutexGuard;
 use crate::api::kind::sealed::Sealed;
 use crate::api::kind::{Kind, Read, Set, Slot, Write};
@@ -12,7 +12,7 @@ use crate::api::node_status::NodeStatus;
 use crate::api::shared_lock::SharedLocks;
 use crate::api::shutdown::{self, ShutdownOutcome};
 use crate::events::error::Result;
-use crate::events::metrics::nodes::{ClientRef, NodeSample};
+use crate::events::metrics::nodes::{NodeSample, NodeSource};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -273,29 +273,22 @@ impl Redlock {
         shutdown::shut_down(&self.client, &self.reads, timeout)
     }
 
-    /// The client, as counters refer to it, and what they show of its nodes while it exists; none
-    /// in a child made by `fork`.
-    pub(super) fn samples(
-        &self,
-    ) -> (
-        ClientRef,
-        impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + use<>,
-    ) {
-        let weak = Arc::downgrade(&self.client.0);
-        let client: ClientRef = weak.clone();
-        let sample = move || {
-            let client = Some(Client(weak.upgrade()?)).filter(|client| !client.is_inherited())?;
-            let named = client.names.nodes.iter().zip(client.engine.status());
-            Some(named.map(|(name, status)| status.sample(name)).collect())
-        };
-        (client, sample)
-    }
-
     pub(crate) fn new(client: Client) -> Redlock {
         Redlock {
             client,
             reads: Arc::default(),
         }
+    }
+}
+
+impl NodeSource for SharedClient {
+    fn samples(self: Arc<Self>) -> Vec<NodeSample> {
+        let client = Client(self);
+        if client.is_inherited() {
+            return Vec::new();
+        }
+        let named = client.names.nodes.iter().zip(client.engine.status());
+        named.map(|(name, status)| status.sample(name)).collect()
     }
 }
 

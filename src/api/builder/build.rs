@@ -93,12 +93,11 @@ impl Builder {
         let engine = Engine::new(records, node_timeout, clock, config)
             .map_err(|error| Error::system("open a descriptor", &error))?;
         let client = Client::new(engine, settings, names, durable, report, created_in);
-        let redlock = Redlock::new(client);
         if let Some(counters) = counters {
-            let (client, sample) = redlock.samples();
-            counters.watch_nodes(client, sample);
+            let source = Arc::downgrade(&client.0);
+            counters.watch_nodes(source);
         }
-        Ok(redlock)
+        Ok(Redlock::new(client))
     }
 
     /// The settings beside each other.

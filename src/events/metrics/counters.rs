@@ -4,7 +4,7 @@ use super::class::{Class, Classes, OTHER};
 use super::families::EVENTS_DROPPED;
 #[cfg(feature = "metrics")]
 use super::families::{HOLDS, WAITS};
-use super::nodes::{ClientRef, NodeSample, NodeSources};
+use super::nodes::{NodeSource, NodeSources};
 #[cfg(feature = "metrics")]
 use super::recorded::{self, Recorded};
 use super::text::Text;
@@ -13,8 +13,8 @@ use crate::events::event::Event;
 use crate::os::caught::caught;
 use crate::protocol::key_space;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Counts what clients do: waits, holds, attempts, extensions, losses, releases, and the state of
 /// nodes. The argument of [`Builder::counters`](crate::Builder::counters). Clones count together.
@@ -205,13 +205,9 @@ impl Counters {
         self.0.events_dropped.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Shows the nodes of a client as well, while it exists and `sample` returns them.
-    pub(crate) fn watch_nodes(
-        &self,
-        client: ClientRef,
-        sample: impl Fn() -> Option<Vec<NodeSample>> + Send + Sync + 'static,
-    ) {
-        self.0.nodes.add(client, Arc::new(sample));
+    /// Shows the nodes of a client as well, while it exists.
+    pub(crate) fn watch_nodes(&self, client: Weak<dyn NodeSource>) {
+        self.0.nodes.add(client);
     }
 }
 

@@ -84,15 +84,15 @@ fn flag(is_set: bool) -> Duration {
     Duration::from_secs(is_set.into())
 }
 
-/// Returns the nodes of a client; none when the client has ended.
-pub(super) type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
-
-/// What the handles of a client share.
-pub(crate) type ClientRef = Weak<dyn Send + Sync>;
+/// A client, as counters see it.
+pub(crate) trait NodeSource: Send + Sync {
+    /// Its nodes; none in a child made by `fork`.
+    fn samples(self: Arc<Self>) -> Vec<NodeSample>;
+}
 
 pub(super) struct NodeSources {
     created_in: ForkEpoch,
-    sources: Mutex<Vec<(ClientRef, NodeSource)>>,
+    sources: Mutex<Vec<Weak<dyn NodeSource>>>,
 }
 
 impl NodeSources {
@@ -104,18 +104,18 @@ impl NodeSources {
     }
 
     /// Adds a client, and forgets those that have ended: the text may never be asked for.
-    pub(super) fn add(&self, client: ClientRef, source: NodeSource) {
+    pub(super) fn add(&self, source: Weak<dyn NodeSource>) {
         if self.is_inherited() {
             return;
         }
         let mut sources = lock(&self.sources);
         if sources.len() == sources.capacity() {
-            sources.retain(|(client, _)| client.strong_count() > 0);
+            sources.retain(|source| source.strong_count() > 0);
             // Twice as many as are left, so that an addition looks at two on average.
             let left = sources.len();
             sources.reserve(left + 1);
         }
-        sources.push((client, source));
+        sources.push(source);
     }
 
     /// All nodes by address. For a node of several clients: what the least of them sees, and what
@@ -128,7 +128,8 @@ impl NodeSources {
         // A source takes the mutex of its client, and may be the last owner of the client.
         let sources = lock(&self.sources).clone();
         let mut nodes: BTreeMap<String, NodeSample> = BTreeMap::new();
-        for sample in sources.iter().filter_map(|(_, source)| source()).flatten() {
+        let sources = sources.iter().filter_map(Weak::upgrade);
+        for sample in sources.flat_map(NodeSource::samples) {
             nodes
                 .entry(sample.address.clone())
                 .and_modify(|known| known.merge(&sample))
@@ -143,20 +144,32 @@ impl NodeSources {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A client with these nodes.
+    pub(in super::super) fn client(nodes: Vec<NodeSample>) -> Arc<dyn NodeSource> {
+        Arc::new(Client(nodes))
+    }
+
+    struct Client(Vec<NodeSample>);
+
+    impl NodeSource for Client {
+        fn samples(self: Arc<Self>) -> Vec<NodeSample> {
+            self.0.clone()
+        }
+    }
 
     #[test]
     fn clients_that_have_ended_take_no_memory_though_no_text_is_asked_for() {
         let sources = NodeSources::new();
-        let client: Arc<dyn Send + Sync> = Arc::new(());
-        sources.add(Arc::downgrade(&client), Arc::new(|| None));
+        let there = client(Vec::new());
+        sources.add(Arc::downgrade(&there));
         for _ in 0..1000 {
-            let ended: Arc<dyn Send + Sync> = Arc::new(());
-            sources.add(Arc::downgrade(&ended), Arc::new(|| None));
+            sources.add(Arc::downgrade(&client(Vec::new())));
         }
         let kept = lock(&sources.sources);
         assert!(kept.capacity() < 16);
-        assert!(kept.iter().any(|(client, _)| client.strong_count() > 0));
+        assert!(kept.iter().any(|client| client.strong_count() > 0));
     }
 }

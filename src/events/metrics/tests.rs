@@ -2,7 +2,8 @@
 
 use super::class::ExtensionResult;
 use super::counters::Counters;
-use super::nodes::{NodeSample, NodeSource};
+use super::nodes::NodeSample;
+use super::nodes::tests::client;
 use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
 use crate::fault::counts::FaultCounts;
@@ -10,7 +11,6 @@ use crate::fault::{Cause, Fault, Phase};
 use crate::protocol::latency::Histogram;
 use std::panic::panic_any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// All these lines are shown, whose names are without their common beginning.
@@ -121,19 +121,17 @@ fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
     let two = node(true, false, 5);
     let three = node(false, false, 7);
     let shows = |lines: &str| has(&counters, &lines.replace("NODE", r#"node="10.0.0.1:6379""#));
-    let client: Arc<dyn Send + Sync> = Arc::new(());
-    let watch =
-        |sample: NodeSource| counters.watch_nodes(Arc::downgrade(&client), move || sample());
-    watch(Arc::new(move || Some(vec![one.clone()])));
+    let watched = |node| {
+        let client = client(vec![node]);
+        counters.watch_nodes(Arc::downgrade(&client));
+        client
+    };
+    let _one = watched(one);
     shows("node_votes{NODE} 1\nquorum 1");
-    watch(Arc::new(move || Some(vec![two.clone()])));
-    let is_there = Arc::new(AtomicBool::new(true));
-    let watched = Arc::clone(&is_there);
-    watch(Arc::new(move || {
-        watched.load(Ordering::Relaxed).then(|| vec![three.clone()])
-    }));
+    let _two = watched(two);
+    let three = watched(three);
     shows("node_up{NODE} 0");
-    is_there.store(false, Ordering::Relaxed);
+    drop(three);
     shows(
         r#"
         node_reply_seconds_bucket{NODE,le="0.000004000"} 2
