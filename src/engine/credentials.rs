@@ -121,15 +121,8 @@ pub(crate) fn called(provider: &Provider, address: &str) -> Result<Credentials, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::caught::tests::PanicsWhenDropped;
     use std::panic::panic_any;
-
-    struct PanicsWhenDropped;
-
-    impl Drop for PanicsWhenDropped {
-        fn drop(&mut self) {
-            panic!("it panics when it is dropped");
-        }
-    }
 
     #[test]
     fn no_panic_of_a_provider_ends_its_thread() {

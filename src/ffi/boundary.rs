@@ -150,6 +150,7 @@ fn run(body: impl FnOnce() -> Result<Code>) -> Result<Code> {
 mod tests {
     use super::*;
     use crate::ffi::handle::Returned;
+    use crate::os::caught::tests::PanicsWhenDropped;
     use std::ptr::null_mut;
     use std::sync::Arc;
 
@@ -157,19 +158,14 @@ mod tests {
         Arc::into_inner(Returned::of(error).take().unwrap()).unwrap()
     }
 
-    struct Bomb;
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("it panics when it is dropped");
-        }
-    }
-
     #[test]
     fn no_panic_passes() {
         for _ in 0..2 {
             assert_eq!(call([], || panic!("on purpose")), Code::Panic);
-            assert_eq!(call([], || std::panic::panic_any(Bomb)), Code::Panic);
+            assert_eq!(
+                call([], || std::panic::panic_any(PanicsWhenDropped)),
+                Code::Panic
+            );
             assert_eq!(call_or(3, || panic!("on purpose")), 3);
             assert_eq!(
                 call([Output::to(null_mut())], || panic!("on purpose")),

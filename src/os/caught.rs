@@ -14,3 +14,26 @@ pub(crate) fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
     });
     result.ok()
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What a panic is thrown with, and panics again.
+    pub(crate) struct PanicsWhenDropped;
+
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("it panics when it is dropped");
+        }
+    }
+
+    #[test]
+    fn no_payload_of_a_panic_passes() {
+        assert_eq!(caught(|| 7), Some(7));
+        assert_eq!(
+            caught(|| std::panic::panic_any(PanicsWhenDropped)),
+            None::<()>
+        );
+    }
+}

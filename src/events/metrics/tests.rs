@@ -8,6 +8,7 @@ use crate::events::event::{GaveUpReason, LossReason};
 use crate::events::release::ReleaseOutcome;
 use crate::fault::counts::FaultCounts;
 use crate::fault::{Cause, Fault, Phase};
+use crate::os::caught::tests::PanicsWhenDropped;
 use crate::protocol::latency::Histogram;
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -65,15 +66,6 @@ fn calls_and_guards_are_counted_by_class() {
     );
     class.lets_go(Some(Duration::from_nanos(2)));
     shows("held{CLASS} 0\nhold_seconds_sum{CLASS} 0.000000002");
-}
-
-/// What a panic is thrown with, and throws again.
-struct PanicsWhenDropped;
-
-impl Drop for PanicsWhenDropped {
-    fn drop(&mut self) {
-        panic!("it panics when it is dropped");
-    }
 }
 
 #[test]
