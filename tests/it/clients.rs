@@ -94,7 +94,7 @@ pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> R
         .unwrap()
 }
 
-/// A client of these URLs that gives nodes so long to answer.
+/// A client of these URLs with this node timeout.
 pub(crate) fn client_within<U: Into<String>>(
     urls: impl IntoIterator<Item = U>,
     node_timeout: Duration,

@@ -27,7 +27,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Both versions of TLS, as servers call them.
 const PROTOCOLS: [&str; 2] = ["TLSv1.3", "TLSv1.2"];
 
-/// A client that gives these nodes a second to answer.
+/// A client of these nodes with a node timeout of one second.
 fn client_over<U: Into<String>>(
     urls: impl IntoIterator<Item = U>,
     tls: quorumlock::Tls,

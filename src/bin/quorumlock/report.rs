@@ -79,7 +79,7 @@ pub(crate) fn utc(since_1970: Duration) -> String {
     )
 }
 
-/// Does something, and shows on a terminal meanwhile that it goes on.
+/// Does something, [with a line of progress](with_progress).
 pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     with_progress(|| what, to_stderr, work)
 }
