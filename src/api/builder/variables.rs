@@ -120,6 +120,10 @@ const VARIABLES: &[(&str, Setter)] = &[
             Some(builder.spin(parse_duration(value)?))
         }),
     ),
+    (
+        "TLS",
+        Other("is no setting: write rediss:// in each URL", |_, _| None),
+    ),
     ("TTL", Time(Builder::ttl)),
     ("UNAVAILABLE_AFTER", Time(Builder::unavailable_after)),
 ];
@@ -153,8 +157,9 @@ impl Builder {
     ///
     /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A
     /// variable that is unset or empty leaves the default. Other variables are ignored; those about
-    /// TLS are an error without the feature. `SNI` is an error: write `?server_name=` in each URL.
-    /// `TTL` is no longer than `MAX_TTL`. The builder can be changed further.
+    /// TLS are an error without the feature. `SNI` and `TLS` are errors: write `?server_name=` and
+    /// `rediss://` in each URL. `TTL` is no longer than `MAX_TTL`. The builder can be changed
+    /// further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;

@@ -43,6 +43,11 @@ fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
             "SNI h",
             "QUORUMLOCK_SNI: is no setting any more: write ?server_name= in each URL",
         ),
+        (
+            "",
+            "TLS true",
+            "QUORUMLOCK_TLS: is no setting: write rediss:// in each URL",
+        ),
         ("--cacert /nowhere", "", "--cacert: /nowhere: "),
         ("", "CACERT /nowhere", "QUORUMLOCK_CACERT: /nowhere: "),
         (
