@@ -116,6 +116,10 @@ const OPTIONS: [(&str, &str, &str); 19] = [
         "declare that all nodes keep every write that they confirm (appendfsync always)",
     ),
 ];
+/// The options among them that are no variable.
+const NO_VARIABLES: [&str; 4] = ["config", "password-command", "sni", "tls"];
+/// The variables that are no option.
+const NO_OPTIONS: [&str; 4] = ["release-notifications", "retry-delay", "spin", "ttl"];
 /// The options about TLS, as redis-cli names them.
 const TLS_OPTIONS: [&str; 5] = ["tls", "cacert", "cert", "key", "sni"];
 
@@ -212,7 +216,7 @@ impl Options {
             variables.extend(read_file(Path::new(path))?);
         }
         let mut given = self.0.clone();
-        given.retain(|name, _| !["config", "password-command", "sni", "tls"].contains(name));
+        given.retain(|name, _| !NO_VARIABLES.contains(name));
         variables.extend(
             given
                 .iter()
@@ -367,11 +371,25 @@ fn read_file(path: &Path) -> Result<BTreeMap<String, OsString>, Failure> {
         .map_err(unread)?;
     let variables =
         parse(&text).map_err(|line| failed(format!("{name}: line {line} is no NAME=value")))?;
+    // A misspelt one would leave a default, such as a shorter max_ttl than other programs have.
+    if let Some(unknown) = variables.keys().find(|name| !is_known(name)) {
+        let why = format!("{name}: no setting has the name {unknown}");
+        return Err(failed(why));
+    }
     if mode & OTHERS_READ != 0 && has_password(&variables) {
         let message = format!("{name} holds a password and all users can read it: chmod o-r");
         return Err(failed(message));
     }
     Ok(variables)
+}
+
+/// Whether a variable is a setting, or of another program.
+fn is_known(name: &str) -> bool {
+    let options = OPTIONS.map(|(option, ..)| option).into_iter();
+    let mut settings = options
+        .filter(|option| !NO_VARIABLES.contains(option))
+        .chain(NO_OPTIONS);
+    !name.starts_with(PREFIX) || settings.any(|setting| variable(setting) == name)
 }
 
 /// The variables of a file, or the number of the line that is none.
@@ -420,6 +438,19 @@ mod tests {
         assert_eq!(value("QUORUMLOCK_NODES"), "redis://a redis://b");
         assert_eq!((value("QUORUMLOCK_PREFIX"), value("X")), ("jobs/", ""));
         assert_eq!((parse("a=b\nnonsense"), parse("a b=c")), (Err(2), Err(1)));
+    }
+
+    #[test]
+    fn the_variables_of_from_env_are_known_and_misspelt_ones_are_not() {
+        let documented = include_str!("../../api/builder/variables.rs")
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("/// | `")?.split('`').next());
+        let names: Vec<String> = documented.map(variable).collect();
+        assert!(names.len() > 15 && names.iter().all(|name| is_known(name)));
+        for option in ["config", "tls", "max-tll", ""] {
+            assert!(!is_known(&variable(option)), "{option}");
+        }
+        assert!(is_known("MAX_TLL"), "of another program");
     }
 
     #[test]

@@ -301,6 +301,19 @@ fn options_count_over_a_file_and_a_file_over_the_environment() {
     assert!(key("--prefix option:").contains("option:a"));
 }
 
+/// A default in its place may be shorter than what other programs go by.
+#[test]
+fn a_file_with_a_setting_that_does_not_exist_is_refused() {
+    let file = folder().join("quorumlock.env");
+    fs::write(&file, "PATH=/bin\nQUORUMLOCK_MAX_TLL=5m\n").unwrap();
+    let mut tool = tool("nodes --nodes redis://127.0.0.1:1 --config");
+    let why = format!(
+        "{}: no setting has the name QUORUMLOCK_MAX_TLL",
+        file.display()
+    );
+    run(tool.arg(&file)).exits(78).reports(&why);
+}
+
 #[test]
 fn a_file_with_a_password_that_others_can_read_is_refused() {
     let file = folder().join("quorumlock.env");
