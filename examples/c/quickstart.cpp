@@ -3,6 +3,7 @@
  *
  *     c++ -std=c++17 -Isrc/ffi examples/c/quickstart.cpp -Ltarget/release -lquorumlock -Wl,-rpath,target/release \
  *         -o quickstart
+ *     ./quickstart redis://127.0.0.1:6379 redis://127.0.0.1:6380 redis://127.0.0.1:6381
  */
 #include "quorumlock.hpp"
 #include <iostream>

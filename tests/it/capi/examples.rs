@@ -1,6 +1,7 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::*;
+use std::os::unix::fs::symlink;
 
 /// Lock and unlock pairs of each thread.
 const PAIRS: u32 = 500;
@@ -9,53 +10,127 @@ const PAIRS_VARIABLE: &str = "QUORUMLOCK_TEST_PAIRS";
 /// What a static library of Rust needs of the system.
 const SYSTEM: [&str; 5] = ["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"];
 
+/// The commands at the top of an example, as they are printed there, and run as in the folder of
+/// this package when the library is built.
+struct Printed {
+    /// Has the same files.
+    folder: PathBuf,
+    starts: String,
+}
+
+impl Printed {
+    /// Compiles the example.
+    #[track_caller]
+    fn of(example: &str) -> Printed {
+        let folder = new_folder(example);
+        fs::create_dir(folder.join("target")).unwrap();
+        let built = (library().to_owned(), "target/release");
+        let own = ["src", "examples"].map(|own| (root().join(own), own));
+        for (original, link) in own.into_iter().chain([built]) {
+            symlink(original, folder.join(link)).unwrap();
+        }
+        let text = text_of(&format!("examples/c/{example}")).replace("\\\n *", "");
+        let shown = |line| str::strip_prefix(line, " *     ").or(line.strip_prefix("    "));
+        let commands = text.lines().skip_while(|line| shown(line).is_none());
+        let mut commands: Vec<String> = commands.map_while(shown).map(str::to_owned).collect();
+        commands.retain(|command| *command != build_command());
+        let starts = commands.pop().unwrap();
+        let printed = Printed { folder, starts };
+        for command in &commands {
+            program::run(printed.shell(command)).exits(0);
+        }
+        printed
+    }
+
+    fn shell(&self, command: &str) -> Command {
+        let mut shell = program::program("sh");
+        // Python writes nothing beside the examples.
+        shell.env("PYTHONDONTWRITEBYTECODE", "1");
+        shell.args(["-c", command]).current_dir(&self.folder);
+        shell
+    }
+
+    /// Starts it, with these URLs for those that are printed.
+    fn start(&self, urls: &[String]) -> Command {
+        let (start, _) = self.starts.split_once(" redis://").unwrap();
+        self.shell(&format!("exec {start} {}", urls.join(" ")))
+    }
+}
+
+impl Drop for Printed {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
 /// Runs a quickstart against servers, and against none.
 #[track_caller]
-fn starts_quickly(program: &str, arguments: &[String]) {
+fn starts_quickly(start: impl Fn(&[String]) -> Command) {
     let servers = Server::several(3).unwrap();
-    let said = run(program, [arguments, &servers.each(Server::url)].concat());
+    let said = program::run(start(&servers.each(Server::url)));
     let said = said.exits(0).prints("ours for").out;
     assert!(said.ends_with("released in time\n"), "{said}");
-    let no_server = ["redis://127.0.0.1:1".to_owned()];
-    let failed = run(program, [arguments, &no_server].concat());
+    let failed = program::run(start(&["redis://127.0.0.1:1".to_owned()]));
     failed.exits(2).reports("127.0.0.1:1: connection refused");
+}
+
+/// The same for a program without options.
+#[track_caller]
+fn program_starts_quickly(path: &Path) {
+    starts_quickly(|urls| {
+        let mut command = program::program(path);
+        command.args(urls);
+        command
+    });
+}
+
+#[test]
+fn the_library_is_built_by_one_command_wherever_it_is_printed() {
+    let is_printed = |page| text_of(page).contains(&build_command());
+    assert!(
+        ["src/docs/operations.md", "examples/c/quickstart.c"]
+            .into_iter()
+            .all(is_printed)
+    );
+    let wrapper = text_of("examples/c/quorumlock.py");
+    let hint = wrapper
+        .split("_BUILD = \"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next();
+    assert_eq!(hint, build_command().strip_suffix(",staticlib"));
 }
 
 #[test]
 fn the_quickstart_in_c_runs_with_the_shared_and_the_static_library() {
+    let printed = Printed::of("quickstart.c");
+    starts_quickly(|urls| printed.start(urls));
     for standard in ["-std=c99", "-std=c11"] {
-        let program = compile(
-            &format!("quickstart{standard}"),
-            "examples/c/quickstart.c",
-            &[standard],
-        );
-        starts_quickly(program.to_str().unwrap(), &[]);
+        let name = format!("quickstart{standard}");
+        let program = compile(&name, "examples/c/quickstart.c", &[standard]);
+        program_starts_quickly(&program);
     }
     let archive = library().join("libquorumlock.a");
     let flags = ["-std=c99", archive.to_str().unwrap()]
         .into_iter()
         .chain(SYSTEM);
     let program = compile_with("quickstart-static", "examples/c/quickstart.c", flags);
-    starts_quickly(program.to_str().unwrap(), &[]);
+    program_starts_quickly(&program);
 }
 
 #[test]
 fn the_quickstart_in_cpp_runs() {
-    let program = compile(
-        "quickstart-cpp",
-        "examples/c/quickstart.cpp",
-        &["-std=c++17"],
-    );
-    starts_quickly(program.to_str().unwrap(), &[]);
+    let printed = Printed::of("quickstart.cpp");
+    starts_quickly(|urls| printed.start(urls));
+    let standard = ["-std=c++17"];
+    compile("quickstart-cpp", "examples/c/quickstart.cpp", &standard);
 }
 
 #[test]
 fn the_quickstart_in_python_runs() {
-    let script = root().join("examples/c/quickstart.py");
-    let files = [script, library().join("libquorumlock.so")];
-    let [script, library] = files.map(|path| path.display().to_string());
-    // It writes nothing beside the examples.
-    starts_quickly("python3", &["-B".to_owned(), script, library]);
+    let printed = Printed::of("quickstart.py");
+    starts_quickly(|urls| printed.start(urls));
 }
 
 #[test]
@@ -78,12 +153,11 @@ fn workers_lose_nothing_with_one_node_hung_and_one_killed() {
 
 #[test]
 fn workers_end_at_ctrl_c() {
-    let program = compile("workers-interrupted", "examples/c/workers.c", &["-std=c99"]);
+    let printed = Printed::of("workers.c");
     let servers = Server::several(3).unwrap();
-    let mut command = program::program(program);
-    command.args(["8", "1000000"]);
-    let running = Running::start(command.args(servers.each(Server::url)));
+    let running = Running::start(printed.start(&servers.each(Server::url)));
     thread::sleep(Duration::from_millis(300));
     running.send(Signal::SIGINT);
-    running.wait().exits(0).prints("0 failures");
+    let ended = running.wait().exits(0).prints("0 failures");
+    ended.hides("80000 pairs");
 }

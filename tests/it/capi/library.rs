@@ -5,6 +5,7 @@
 //! each has; [`has_sanitizer`] asks.
 
 use crate::prelude::*;
+use crate::readme::blocks;
 use crate::support::{program, program::BUILD_LIMIT, program::Ended};
 
 /// Every warning is an error.
@@ -40,23 +41,31 @@ pub(crate) fn library() -> &'static Path {
     if std::env::var_os(TLS_VARIABLE).is_some() {
         return library_with_tls();
     }
-    BUILT.get_or_init(|| build("capi", "capi"))
+    BUILT.get_or_init(|| build(&build_command(), "capi"))
 }
 
 /// The same with TLS, and the system's root certificates.
 pub(crate) fn library_with_tls() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("capi,tls-native-roots", "capi-tls"))
+    let command = || build_command().replace(" capi ", " capi,tls-native-roots ");
+    BUILT.get_or_init(|| build(&command(), "capi-tls"))
 }
 
-fn build(features: &str, folder: &str) -> PathBuf {
+/// The command that README.md prints.
+pub(crate) fn build_command() -> String {
+    let command = blocks("README.md", "## From C", "sh").remove(0);
+    command.trim_end().to_owned()
+}
+
+/// Runs this command, with another folder for `target`.
+fn build(command: &str, folder: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
-    // As in src/docs/operations.md; also as a crate, for programs in Rust. Line tables are for the
-    // test that counts instructions by file.
-    let mut command = cargo("rustc --release --lib --crate-type cdylib,staticlib,lib --features");
+    // Also as a crate, for programs in Rust. Line tables are for the test that counts instructions
+    // by file.
+    let mut command = cargo(command.strip_prefix("cargo ").unwrap());
     command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
-    command.args([features, "--target-dir"]).arg(&target);
-    finishes(command.current_dir(root()));
+    command.env("CARGO_TARGET_DIR", &target);
+    finishes(command.args(["--crate-type", "lib"]).current_dir(root()));
     target.join("release")
 }
 
