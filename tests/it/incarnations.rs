@@ -5,11 +5,12 @@
 use crate::prelude::*;
 
 /// Long enough to be restarted in, and short enough to be waited for.
-const MAX_TTL: Duration = Duration::from_secs(4);
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(4);
 /// After this, a node that is empty has lost its keys, and is no part of a new deployment.
 pub(crate) const NO_LONGER_NEW: Duration = Duration::from_millis(1100);
 
-fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
+/// The settings of a client of these servers, under which quarantines end within a test.
+pub(crate) fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)
 }
 
@@ -36,13 +37,12 @@ fn note(server: &Server) -> Vec<String> {
     })
 }
 
-/// Another program does not get the lock while the first one holds it, and gets it when nodes have
-/// waited.
+/// Until the lock ends, no other program gets it. Returns how many have tried.
 #[track_caller]
-fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Server> + Clone) {
+pub(crate) fn excludes(held: &MutexGuard, fresh: impl Fn() -> Redlock) -> usize {
     let mut tries = 0;
-    while held.remaining() > Duration::from_millis(100) {
-        let attempt = fresh(servers.clone()).mutex("held").try_lock();
+    while held.remaining() > Duration::from_millis(50) {
+        let attempt = fresh().mutex("held").try_lock();
         assert!(
             !matches!(attempt, Ok(Some(_))),
             "two at once: {attempt:?} and {held:?}"
@@ -50,8 +50,16 @@ fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Serv
         tries += 1;
         thread::sleep(Duration::from_millis(20));
     }
+    tries
+}
+
+/// Another program does not get the lock while the first one holds it, and gets it when nodes have
+/// waited.
+#[track_caller]
+fn no_two_hold<'s>(held: &MutexGuard, servers: impl IntoIterator<Item = &'s Server> + Clone) {
+    let tries = excludes(held, || fresh(servers.clone()));
     assert!(tries > 1, "{tries} tries");
-    let free = || matches!(fresh(servers.clone()).mutex("held").try_lock(), Ok(Some(_)));
+    let free = || can_take(&fresh(servers.clone()).mutex("held"));
     assert_soon!(free(), "it is never free again");
 }
 

@@ -1,16 +1,17 @@
 //! Programs that use the same nodes with other settings: that is an event, once for each node and
 //! change, and a metric. Locks work.
 
+use crate::incarnations::{MAX_TTL, brief};
 use crate::prelude::*;
 use quorumlock::event::Mismatch;
 
-const MAX_TTL: Duration = Duration::from_secs(4);
+/// What a program finds whose `max_ttl` is twice as long.
+const LONGER: Mismatch = Mismatch::MaxTtl {
+    noted: MAX_TTL,
+    own: Duration::from_secs(8),
+};
 /// A connection has another look at its node after this.
 const LOOK: Duration = Duration::from_millis(1100);
-
-fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)
-}
 
 /// Servers of a deployment that a program has used.
 fn known(count: usize) -> Vec<Server> {
@@ -126,16 +127,9 @@ fn another_max_ttl_is_reported_once_by_each_of_both_programs() {
     has(&journal, &servers, &[]);
     thread::sleep(LOOK);
 
-    let (long, of_longer, of_long) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
+    let (long, of_longer, of_long) = watched(brief(&servers).max_ttl(MAX_TTL * 2));
     use_for_long(&long, &servers);
-    has(
-        &of_longer,
-        &servers,
-        &[Mismatch::MaxTtl {
-            noted: MAX_TTL,
-            own: MAX_TTL * 2,
-        }],
-    );
+    has(&of_longer, &servers, &[LONGER]);
     assert_eq!(shown(&of_long, "max_ttl"), 0, "it has stored its own");
 
     use_for_long(&short, &servers);
@@ -196,14 +190,7 @@ fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
 fn a_mismatch_of_a_node_that_stores_nothing_is_reported_once() {
     let servers = known(3);
     ask(&servers[0], &["CONFIG", "SET", "maxmemory", "1"]);
-    let (client, journal, _) = watched(builder(&servers).ttl(MAX_TTL).max_ttl(MAX_TTL * 2));
+    let (client, journal, _) = watched(brief(&servers).max_ttl(MAX_TTL * 2));
     use_for_long(&client, &servers);
-    has(
-        &journal,
-        &servers,
-        &[Mismatch::MaxTtl {
-            noted: MAX_TTL,
-            own: MAX_TTL * 2,
-        }],
-    );
+    has(&journal, &servers, &[LONGER]);
 }

@@ -6,6 +6,7 @@
 
 mod site;
 
+use crate::incarnations::excludes;
 use crate::prelude::*;
 use site::{Nodes, Site, procedure};
 
@@ -15,22 +16,6 @@ const THREE: Nodes<'_> = &[0, 1, 2];
 const ALL_VOTE: &str = "quorumlock nodes --config /etc/quorumlock.env";
 const UNTIL_ALL_VOTE: &str =
     "until quorumlock nodes --config /etc/quorumlock.env; do sleep 0.1; done";
-
-/// Until the lock ends, no other program gets it. Returns how many have tried.
-#[track_caller]
-fn no_two_hold(held: &MutexGuard, fresh: impl Fn() -> Redlock) -> usize {
-    let mut tries = 0;
-    while held.remaining() > Duration::from_millis(50) {
-        let attempt = fresh().mutex("held").try_lock();
-        assert!(
-            !matches!(attempt, Ok(Some(_))),
-            "two at once: {attempt:?} and {held:?}"
-        );
-        tries += 1;
-        thread::sleep(Duration::from_millis(20));
-    }
-    tries
-}
 
 #[test]
 fn a_node_is_replaced_while_a_lock_of_it_is_held() {
@@ -52,7 +37,7 @@ fn a_node_is_replaced_while_a_lock_of_it_is_held() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| site.run(&wait));
         programs.go_on();
-        assert!(no_two_hold(&held, || site.fresh(THREE, LONG)) > 1);
+        assert!(excludes(&held, || site.fresh(THREE, LONG)) > 1);
         waiting.join().unwrap();
     });
     site.run(ALL_VOTE);
@@ -127,7 +112,7 @@ fn a_shorter_max_ttl_is_what_nodes_remember() {
     programs.end();
     // A node that comes back empty waits for the shorter one, and that is enough.
     site.servers[0].restart().unwrap();
-    no_two_hold(&held, || site.fresh(THREE, SHORT));
+    excludes(&held, || site.fresh(THREE, SHORT));
     site.run(UNTIL_ALL_VOTE);
     assert_eq!(site.noted(0, 4), "1000");
     drop(take(&site.fresh(THREE, SHORT).mutex("held")));
@@ -158,7 +143,7 @@ fn a_longer_max_ttl_is_known_to_a_node_that_was_cut_off() {
     site.servers[1].pause().unwrap();
     site.servers[0].restart().unwrap();
     assert!(
-        no_two_hold(&held, || site
+        excludes(&held, || site
             .builder(THREE, SHORT)
             .node_timeout(NODE_TIMEOUT)
             .build()

@@ -7,16 +7,10 @@
 mod node_status;
 mod replicas;
 
+use crate::incarnations::{MAX_TTL, brief};
 use crate::prelude::*;
 
 const KEY: &str = "k";
-/// Long enough to be restarted in, and short enough to be waited for.
-const MAX_TTL: Duration = Duration::from_secs(4);
-
-/// The settings of a client of these servers, under which quarantines end within a test.
-fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)
-}
 
 /// The lock, for as long as it may last.
 fn longest(client: &Redlock) -> Mutex {

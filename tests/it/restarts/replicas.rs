@@ -123,9 +123,8 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
 #[test]
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
     let durable: fn(&Server) -> Builder = |server| {
-        Redlock::builder()
-            .node(format!("{}?durable=true", server.url()))
-            .max_ttl(MAX_TTL)
+        let url = format!("{}?durable=true", server.url());
+        Redlock::builder().node(url).max_ttl(MAX_TTL)
     };
     let off: fn(&Server) -> Builder = |server| brief(server).restart_policy(RestartPolicy::Off);
     // What is declared durable must append its writes.
