@@ -14,7 +14,7 @@ const HELPER: &str = "quorumlock rele";
 fn a_release_survives_the_end_of_its_client() {
     let servers = Server::several(5).unwrap();
     for round in 0..100 {
-        let client = client_at(servers.iter().map(Server::url), |builder| builder);
+        let client = plain_client(servers.each(Server::url));
         let mutex = long_lock(&client, &format!("client-exit/{round}"));
         let guard = mutex.lock().unwrap();
         drop(client);

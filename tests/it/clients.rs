@@ -14,7 +14,7 @@ pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
 /// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
-const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asserts what is to become true within `SOON`: [`SOON`], or what is called so where the assertion
 /// is. A message behind it is as in `assert`.
@@ -86,12 +86,12 @@ pub(crate) fn durable() -> Plan {
 
 /// A client of these URLs with a long node timeout.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder()
-        .nodes(urls)
-        .max_ttl(LONG_TTL * 2)
-        .node_timeout(LONG_NODE_TIMEOUT)
-        .build()
-        .unwrap()
+    builder_of(urls).build().unwrap()
+}
+
+/// A client of these URLs with the settings of a program that makes none.
+pub(crate) fn plain_client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+    client_at(urls, |builder| builder)
 }
 
 /// A client of these URLs with this node timeout.
@@ -119,10 +119,13 @@ pub(crate) fn client_at<U: Into<String>>(
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    Redlock::builder()
-        .nodes(servers.into_iter().map(Server::url))
-        .max_ttl(LONG_TTL * 2)
-        .node_timeout(LONG_NODE_TIMEOUT)
+    builder_of(servers.into_iter().map(Server::url))
+}
+
+/// The same for these URLs.
+pub(crate) fn builder_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
+    let builder = Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2);
+    builder.node_timeout(LONG_NODE_TIMEOUT)
 }
 
 /// Ends the loops of other threads, also in a panic.
@@ -440,11 +443,8 @@ pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + 
             .all(|server| value(server, key).is_none())
     };
     assert_soon!(gone(), "{key} is still there");
-    let until = Instant::now() + Duration::from_millis(200);
-    while Instant::now() < until {
-        assert!(gone(), "{key} came back");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let stays = stays_for(Duration::from_millis(200), gone);
+    assert!(stays, "{key} came back");
 }
 
 /// [`gone_for_good`], for each of these keys.
@@ -511,69 +511,6 @@ pub(crate) fn all_nodes(client: &Redlock, is_true: impl FnMut(&NodeStatus) -> bo
 #[track_caller]
 pub(crate) fn all_vote(client: &Redlock) -> bool {
     all_nodes(client, |node| node.state() == NodeState::Voting)
-}
-
-/// How much later than its time to live a lock is acquired whose holder is killed. It is not
-/// acquired before. The holder is a child of this process, and prepares before it acquires.
-pub(crate) fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
-    ttl: Duration,
-    holder: impl FnOnce() -> Acquire,
-    next: impl FnOnce() -> Next,
-) -> Duration {
-    let mut holder = Child::fork(End::Vanish, |parent| {
-        let acquire = holder();
-        parent.send("r");
-        parent.wait();
-        let _held = acquire();
-        parent.send("h");
-        parent.wait();
-    });
-    assert_eq!(holder.receive(), 'r');
-    let begun = Instant::now();
-    holder.let_continue();
-    assert_eq!(holder.receive(), 'h');
-    let taken = Instant::now();
-    holder.kill();
-    let next = next();
-    let acquired = Instant::now();
-    assert!(
-        acquired >= begun + ttl,
-        "{:?} too early",
-        begun + ttl - acquired
-    );
-    drop(next);
-    acquired.saturating_duration_since(taken + ttl)
-}
-
-/// How often something is tried that must be done in time. A busy machine holds threads up, so that
-/// one try in time is enough. What the library holds up is late every time.
-pub(crate) const TRIES: usize = 12;
-
-/// Runs something that must be done within a limit, in one of [`TRIES`].
-#[track_caller]
-pub(crate) fn promptly<R>(limit: Duration, mut action: impl FnMut() -> R) -> R {
-    promptly_from(limit, || (), |()| action())
-}
-
-/// [`promptly`], with preparations for each try that do not count.
-#[track_caller]
-pub(crate) fn promptly_from<P, R>(
-    limit: Duration,
-    mut prepare: impl FnMut() -> P,
-    mut action: impl FnMut(P) -> R,
-) -> R {
-    let mut taken = Vec::new();
-    for _ in 0..TRIES {
-        let prepared = prepare();
-        let start = Instant::now();
-        let result = action(prepared);
-        let time = start.elapsed();
-        if time <= limit {
-            return result;
-        }
-        taken.push(time);
-    }
-    panic!("not within {limit:?}: {taken:?}");
 }
 
 /// Each server in turn hangs while the one after it is down. `next` is called whenever that has

@@ -168,10 +168,8 @@ fn shards_fail_over_under_load() {
     let urls = addresses
         .iter()
         .map(|address| format!("redis://{address}?durable=true"));
-    let builder = Redlock::builder()
-        .nodes(urls)
-        .node_timeout(Duration::from_secs(1));
-    let client = moves(&seen, builder.max_ttl(LONG_TTL)).build().unwrap();
+    let client = moves(&seen, builder_of(urls).max_ttl(LONG_TTL));
+    let client = client.build().unwrap();
     let (ends, inside, taken) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for thread in 0..4 {
@@ -381,7 +379,7 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
     let shard = Shard::start(&Server::plan(), 0);
     let master = shard.master();
     let url = user_named(master, "me", &["~*", "&*", "+@all", "-cluster"]);
-    let client = Redlock::builder().node(url).build().unwrap();
+    let client = plain_client([url]);
     let error = failure(&client.mutex("k"));
     assert_eq!(causes(&error)[0].2, Cause::NoPermission);
     shows(&error, "may not run CLUSTER INFO");
@@ -419,7 +417,7 @@ fn servers_that_name_each_other_are_not_followed_for_ever() {
         for (fake, port) in fakes.iter().zip(&ports) {
             port.store(fake.port(), Ordering::SeqCst);
         }
-        let client = Redlock::builder().node(fakes[0].url()).build().unwrap();
+        let client = plain_client([fakes[0].url()]);
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(1) {
             let error = failure(&client.mutex("k"));

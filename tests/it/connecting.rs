@@ -126,10 +126,7 @@ fn a_minority_that_is_down_is_waited_for_by_no_one_and_one_that_hangs_no_longer_
     let nodes = promptly(Duration::from_secs(1), || client.connect(SOON).unwrap());
     assert_eq!(nodes[2].state(), NodeState::Down(Cause::Refused));
     servers[1].pause().unwrap();
-    let client = Redlock::builder()
-        .nodes([servers[0].url(), servers[1].url()])
-        .build()
-        .unwrap();
+    let client = plain_client(servers[..2].each(Server::url));
     let error = client.connect(NODE_TIMEOUT).unwrap_err();
     let hung = servers[1].address();
     has_cause(&error, &hung, Phase::Handshake, Cause::TimedOut);

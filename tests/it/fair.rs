@@ -336,7 +336,7 @@ fn the_event_of_an_acquisition_has_the_position() {
 #[test]
 fn what_a_fair_lock_cannot_do_without_is_an_error() {
     let node = EmbeddedNode::builder().without_scripts().start().unwrap();
-    let error = failure(&fair(&Redlock::builder().node(node.url()).build().unwrap()));
+    let error = failure(&fair(&plain_client([node.url()])));
     assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
     let node = EmbeddedNode::start().unwrap();
     let silent = client_at([node.url()], |builder| builder.release_notifications(false));
@@ -356,10 +356,7 @@ fn what_a_fair_lock_cannot_do_without_is_an_error() {
 
 #[test]
 fn names_of_queues_are_no_names_of_locks() {
-    let client = Redlock::builder()
-        .node("redis://127.0.0.1:1")
-        .build()
-        .unwrap();
+    let client = plain_client(["redis://127.0.0.1:1"]);
     let kind = |mutex: Mutex<Any>| mutex.try_lock().unwrap_err().kind();
     assert_eq!(
         kind(client.mutex("quorumlock-queue:k").erase()),

@@ -153,11 +153,7 @@ fn a_thread_that_ends_can_lock() {
         static LAST: Cell<Option<Last>> = const { Cell::new(None) };
     }
     let node = EmbeddedNode::start().unwrap();
-    let mutex = Redlock::builder()
-        .node(node.url())
-        .build()
-        .unwrap()
-        .mutex("ending");
+    let mutex = plain_client([node.url()]).mutex("ending");
     let thread = thread::spawn({
         let mutex = mutex.clone();
         move || {

@@ -87,10 +87,7 @@ fn nothing_is_lost_while_everything_breaks() {
 fn can_be_had(servers: &[Server]) {
     // With a longer `max_ttl`, nodes that have forgotten locks would vote later.
     let builder = Redlock::builder().ttl(worker::TTL).max_ttl(worker::TTL);
-    let client = builder
-        .nodes(servers.iter().map(Server::url))
-        .build()
-        .unwrap();
+    let client = builder.nodes(servers.each(Server::url)).build().unwrap();
     let mutex = client.mutex(worker::RESOURCE);
     // A holder that was killed holds it to its end.
     let had = || {

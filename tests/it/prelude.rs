@@ -17,6 +17,7 @@ pub(crate) use crate::support::server::{Answer, Plan, Server, TLS_VARIABLE, bina
 pub(crate) use crate::support::shard::{self, follow, is_synchronised, promote, replica_of};
 pub(crate) use crate::support::sides::Sides;
 pub(crate) use crate::support::threads::*;
+pub(crate) use crate::support::timing::*;
 pub(crate) use crate::support::versions::{servers, servers_with, shown, threes};
 pub(crate) use nix::sys::signal::Signal;
 pub(crate) use quorumlock::embedded::EmbeddedNode;

@@ -80,14 +80,9 @@ fn order(client: &Redlock) -> Mutex {
 fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
     let refusals = Seen::nothing();
     let client = || {
-        let patient = Redlock::builder()
-            .node(url)
-            .node_timeout(Duration::from_secs(1))
-            .observer(refusals.by(refusal));
-        patient
-            .retry_delay(Duration::from_secs(50), Duration::from_secs(50))
-            .build()
-            .unwrap()
+        let patient = Redlock::builder().node(url).node_timeout(LONG_NODE_TIMEOUT);
+        let patient = patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50));
+        patient.observer(refusals.by(refusal)).build().unwrap()
     };
     let ours = client();
     let theirs = client();

@@ -139,12 +139,8 @@ fn errors_that_pass_by_themselves_are_no_rejection() {
         };
         let fake = Fake::on_command(script);
         let servers = Server::several(2).unwrap();
-        let client = Redlock::builder()
-            .node(fake.url())
-            .nodes(servers.iter().map(Server::url))
-            .node_timeout(Duration::from_secs(1))
-            .build()
-            .unwrap();
+        let urls = servers.iter().map(Server::url);
+        let client = client_of([fake.url()].into_iter().chain(urls));
         becomes(&client, expected);
         *answer.lock().unwrap() = None;
         becomes(&client, NodeState::Voting);

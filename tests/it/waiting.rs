@@ -96,11 +96,10 @@ fn spinning_ends_at_the_deadline() {
     let fake = Fake::silent();
     // Many times the limit, and not so long that the end of the client takes long.
     let node_timeout = Duration::from_secs(1);
-    let client = Redlock::builder()
-        .node(fake.url())
-        .node_timeout(node_timeout)
-        .spin(Duration::from_millis(10));
-    let client = client.build().unwrap();
+    let client = client_at([fake.url()], |builder| {
+        let builder = builder.node_timeout(node_timeout);
+        builder.spin(Duration::from_millis(10))
+    });
     let limit = Duration::from_millis(15);
     promptly(node_timeout / 4, || {
         assert!(long_lock(&client, "k").lock_timeout(limit).is_err());
@@ -171,12 +170,7 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
     ];
     alone_with(&variables, || {
         let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
-        let client = || {
-            Redlock::builder()
-                .nodes(nodes.iter().map(EmbeddedNode::url))
-                .build()
-                .unwrap()
-        };
+        let client = || plain_client(nodes.iter().map(EmbeddedNode::url));
         let holder = client();
         let waiter = client();
         let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();

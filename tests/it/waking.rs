@@ -67,13 +67,9 @@ fn a_release_is_published_in_each_form() {
     for flavour in [ServerKind::Redis, ServerKind::Valkey9] {
         let nodes = [0; 3].map(|_| EmbeddedNode::builder().kind(flavour).start().unwrap());
         let client = || {
-            let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
-            builder
-                .node_timeout(Duration::from_secs(1))
-                .retry_delay(LONG, LONG)
-                .place_lease(LONG)
-                .build()
-                .unwrap()
+            let builder = builder_of(nodes.iter().map(EmbeddedNode::url));
+            let builder = builder.retry_delay(LONG, LONG).place_lease(LONG);
+            builder.build().unwrap()
         };
         let mine = client();
         let theirs = client();
@@ -181,6 +177,7 @@ fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
         let servers = Server::several(5).unwrap();
         let ttl = Duration::from_millis(600);
         for is_fenced in [false, true] {
+            at_row(format_args!("fenced: {is_fenced}"));
             let mutex = |client: Redlock, ttl| fenced_if(is_fenced, client.mutex("k").ttl(ttl));
             let holder = || {
                 let mutex = mutex(client(&servers), ttl);
@@ -191,12 +188,7 @@ fn a_lock_whose_holder_was_killed_is_had_when_its_time_is_up_and_no_sooner() {
                     .lock()
                     .unwrap()
             };
-            // On a busy machine one of three.
-            let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
-            assert!(
-                late.iter().any(|late| *late < Duration::from_millis(50)),
-                "fenced: {is_fenced}, late by {late:?}"
-            );
+            is_free_in_time(ttl, holder, next);
         }
     });
 }

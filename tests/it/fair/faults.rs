@@ -169,11 +169,10 @@ fn a_call_that_reaches_no_quorum_lets_others_wait_for_two_challenges_at_most() {
     let next = client(&servers);
     let urls = [servers[0].url(), proxy.url(), servers[2].url()];
     // It does not give up, and knows soon that a node does not answer.
-    let cut_off = Redlock::builder()
-        .nodes(urls)
-        .node_timeout(Duration::from_millis(100))
-        .unavailable_after(SOON * 6);
-    let cut_off = cut_off.build().unwrap();
+    let cut_off = client_at(urls, |builder| {
+        let builder = builder.node_timeout(Duration::from_millis(100));
+        builder.unavailable_after(SOON * 6)
+    });
     let held = take(&fair(&holder));
     thread::scope(|scope| {
         scope.spawn(|| drop(fair(&cut_off).lock()));
@@ -204,15 +203,9 @@ fn a_call_that_is_far_from_its_nodes_has_its_turn() {
             .for_each(|proxy| proxy.delay(Duration::from_millis(300)));
         let lock = |client: &Redlock| fenced_if(fenced, fair(client));
         let millis = Duration::from_millis;
-        let far = Redlock::builder()
-            .nodes(proxies.iter().map(Proxy::url))
-            .max_ttl(LONG_TTL * 2)
-            .node_timeout(SOON);
-        let far = far
-            .retry_delay(millis(1), millis(25))
-            .place_lease(millis(100))
-            .build()
-            .unwrap();
+        let far = builder_of(proxies.iter().map(Proxy::url)).node_timeout(SOON);
+        let far = far.retry_delay(millis(1), millis(25));
+        let far = far.place_lease(millis(100)).build().unwrap();
         let held = take(&lock(&client(&servers)));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());

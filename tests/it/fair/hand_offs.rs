@@ -11,10 +11,7 @@ pub(super) const TOKEN: &str = "0123456789012345678901234567890123456789";
 
 /// A client whose calls ask in ten minutes, unless they are told.
 fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
-    let builder = Redlock::builder()
-        .nodes(urls)
-        .max_ttl(SOON * 12)
-        .node_timeout(SOON / 2);
+    let builder = builder_of(urls).node_timeout(SOON / 2);
     builder.place_lease(SOON * 60).build().unwrap()
 }
 

@@ -11,11 +11,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 fn user(servers: &[Server], rights: &[&str]) -> Redlock {
     let rights = [&["resetchannels"], rights].concat();
     let urls = servers.each(|server| crate::clients::user(server, &rights));
-    let builder = Redlock::builder()
-        .nodes(urls)
-        .max_ttl(LONG_TTL * 2)
-        .node_timeout(Duration::from_secs(1));
-    builder.place_lease(PLACE_LEASE).build().unwrap()
+    builder_of(urls).place_lease(PLACE_LEASE).build().unwrap()
 }
 
 /// How long a client waits when another one has released the lock.
@@ -25,6 +21,11 @@ fn time_to_wait(kind: &Kind, mine: &Redlock, theirs: &Redlock) -> Duration {
         thread::sleep(Duration::from_millis(300));
         let_go(held)
     };
+    time_to_acquire(kind, mine, release)
+}
+
+/// The same, while this releases it.
+fn time_to_acquire(kind: &Kind, mine: &Redlock, release: impl FnOnce() -> Instant) -> Duration {
     let (guard, late) = lag(|| (kind.acquire)(mine, SOON).unwrap(), release);
     assert!(guard.is_some(), "{}", kind.name);
     late
@@ -42,11 +43,7 @@ fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clo
         let took = time_to_wait(kind, &mine, &client(&servers));
         assert_in_time(took, LONGEST_DELAY, kind.name);
         // Its own release goes through, and leaves those that wait to the clock.
-        let took = time_to_wait(
-            kind,
-            &builder(&servers).place_lease(PLACE_LEASE).build().unwrap(),
-            &mine,
-        );
+        let took = time_to_wait(kind, &prompt(&servers).build().unwrap(), &mine);
         assert_in_time(took, PLACE_LEASE + LONGEST_DELAY, kind.name);
         no_entry_stays(&servers);
     }
@@ -79,8 +76,7 @@ fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_ref
 fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let [mine, theirs] =
-            [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let [mine, theirs] = [(); 2].map(|()| prompt(&servers).build().unwrap());
         let held = kind.hold(&theirs);
         ask(&servers[1], &["CONFIG", "SET", "maxmemory", "1"]);
         let took = time_to_pass(kind, &servers, &mine, held, 2);
@@ -96,12 +92,9 @@ fn a_node_whose_memory_is_full_is_one_that_does_not_count() {
 fn waits_end_where_the_memory_of_all_nodes_is_full() {
     for kind in &KINDS {
         let servers = Server::several(3).unwrap();
-        let [mine, theirs] =
-            [(); 2].map(|()| builder(&servers).place_lease(PLACE_LEASE).build().unwrap());
+        let [mine, theirs] = [(); 2].map(|()| prompt(&servers).build().unwrap());
         let held = kind.hold(&theirs);
-        let set_memory = |limit| {
-            ask_each(&servers, &["CONFIG", "SET", "maxmemory", limit]);
-        };
+        let set_memory = |limit| ask_each(&servers, &["CONFIG", "SET", "maxmemory", limit]);
         set_memory("1");
         let begun = Instant::now();
         let ended = (kind.acquire)(&mine, Duration::from_millis(700));
@@ -185,7 +178,5 @@ fn time_to_pass(
         thread::sleep(Duration::from_millis(100));
         let_go(held)
     };
-    let (guard, late) = lag(|| (kind.acquire)(mine, SOON).unwrap(), release);
-    assert!(guard.is_some(), "{}", kind.name);
-    late
+    time_to_acquire(kind, mine, release)
 }

@@ -28,10 +28,7 @@ const SIDES: [&str; 2] = ["reads", "writes"];
 fn a_writer_is_alone_while_everything_breaks() {
     if let Some(worker) = Worker::this() {
         // The threads share a client, and with it the lease to read.
-        let client = Redlock::builder()
-            .nodes(worker.durable_urls())
-            .build()
-            .unwrap();
+        let client = plain_client(worker.durable_urls());
         return worker.threads(THREADS, |thread| work(&client, &worker, thread));
     }
     let time = Duration::from_secs(number("QUORUMLOCK_READ_WRITE_SECONDS").unwrap_or(4));

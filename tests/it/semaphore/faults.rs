@@ -6,17 +6,12 @@ use super::*;
 fn a_permit_whose_holder_was_killed_is_back_when_its_time_is_up_and_no_sooner() {
     alone(|| {
         let servers = Server::several(5).unwrap();
-        // On a busy machine one of three.
         let ttl = Duration::from_millis(600);
         let holder = || {
             let semaphore = client(&servers).semaphore(NAME, 2).ttl(ttl);
             move || [semaphore.lock().unwrap(), semaphore.lock().unwrap()]
         };
         let next = || semaphore(&client(&servers), 2).lock().unwrap();
-        let late: Vec<_> = (0..3).map(|_| lateness(ttl, holder, next)).collect();
-        assert!(
-            late.iter().any(|late| *late < Duration::from_millis(50)),
-            "late by {late:?}"
-        );
+        is_free_in_time(ttl, holder, next);
     });
 }

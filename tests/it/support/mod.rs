@@ -22,4 +22,5 @@ pub(crate) mod server;
 pub(crate) mod shard;
 pub(crate) mod sides;
 pub(crate) mod threads;
+pub(crate) mod timing;
 pub(crate) mod versions;

@@ -223,6 +223,11 @@ pub(crate) fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool)
     true
 }
 
+/// Looks for so long whether the condition always holds.
+pub(crate) fn stays_for(time: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    !eventually(time, || !condition())
+}
+
 /// One line of the kernel's table: `sl local remote state queues timer retransmits uid timeout
 /// inode …`.
 fn socket(line: &str, by_inode: &HashMap<&str, u32>) -> Option<Socket> {

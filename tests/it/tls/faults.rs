@@ -124,10 +124,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     let error = mutex.lock().unwrap_err();
     assert!(error.is_permanent(), "{error}");
     shows(&error, "the URL does not say rediss://");
-    let another = Redlock::builder()
-        .node(server.url().replace("rediss:", "redis:"))
-        .build()
-        .unwrap();
+    let another = plain_client([server.url().replace("rediss:", "redis:")]);
     assert_eq!(
         another.connect(SECOND).unwrap_err().causes()[0].cause(),
         Cause::Tls(TlsError::Required)
@@ -140,11 +137,10 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
     skip_unless!(has_tls());
     let authority = Authority::with(&["node"]);
     let server = authority.server("node");
-    let builder = Redlock::builder().node(server.url()).tls(authority.roots());
-    let redlock = builder
-        .node_timeout(Duration::from_millis(100))
-        .build()
-        .unwrap();
+    let redlock = client_at([server.url()], |builder| {
+        let builder = builder.tls(authority.roots());
+        builder.node_timeout(Duration::from_millis(100))
+    });
     server.pause().unwrap();
     let error = redlock.mutex("a").try_lock().unwrap_err();
     assert_eq!(

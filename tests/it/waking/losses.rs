@@ -128,21 +128,23 @@ fn servers_without(rule: &str) -> (Vec<Server>, Vec<String>) {
     (servers, urls)
 }
 
+/// Calls of the one client wait no longer than its delays for what the other one releases.
+#[track_caller]
+fn wake_by_the_clock(mine: &Redlock, theirs: &Redlock, release: fn(MutexGuard)) {
+    for _ in 0..3 {
+        let held = take(&long_lock(theirs, "k"));
+        let took = time_to_wake(mine, "k", || release(held));
+        assert!(took < BOUND, "{took:?}");
+    }
+}
+
 #[test]
 fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     skip_unless!(has_users());
     let (servers, urls) = servers_without("-subscribe");
     let refusals = Seen::nothing();
-    let mine = client_at(urls, |builder| {
-        let builder = builder.node_timeout(Duration::from_secs(1));
-        builder.observer(refusals.by(refusal_of))
-    });
-    let theirs = client(&servers);
-    for _ in 0..3 {
-        let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || drop(held));
-        assert!(took < BOUND, "{took:?}");
-    }
+    let builder = builder_of(urls).observer(refusals.by(refusal_of));
+    wake_by_the_clock(&builder.build().unwrap(), &client(&servers), drop);
     no_entry_stays(&servers);
     assert!(servers.all(|server| subscribers(server) == 0));
     // A server that denies SUBSCRIBE is not asked again for longer than a wait.
@@ -162,16 +164,9 @@ fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     skip_unless!(has_users());
     let (servers, urls) = servers_without("resetchannels");
     let refusals = Seen::nothing();
-    let theirs = client_at(urls, |builder| {
-        let builder = builder.node_timeout(Duration::from_secs(1));
-        builder.observer(refusals.by(refusal_of))
-    });
-    let mine = client(&servers);
-    for _ in 0..3 {
-        let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || unlock(held));
-        assert!(took < BOUND, "{took:?}");
-    }
+    let builder = builder_of(urls).observer(refusals.by(refusal_of));
+    let theirs = builder.build().unwrap();
+    wake_by_the_clock(&client(&servers), &theirs, unlock);
     // Whatever the third node replied, it has replied by now.
     drop(take(&long_lock(&theirs, "other")).unlock());
     reported_once(&refusals, &servers, true);
