@@ -1,6 +1,7 @@
 //! The examples: they compile without a warning, do what they describe, and report what went wrong.
 
 use super::*;
+use crate::clients::ok;
 use std::os::unix::fs::symlink;
 
 /// Lock and unlock pairs of each thread.
@@ -29,10 +30,15 @@ impl Printed {
         for (original, link) in own.into_iter().chain([built]) {
             symlink(original, folder.join(link)).unwrap();
         }
-        let text = text_of(&format!("examples/c/{example}")).replace("\\\n *", "");
-        let shown = |line| str::strip_prefix(line, " *     ").or(line.strip_prefix("    "));
+        let text = text_of(&format!("examples/c/{example}"));
+        let text = text.replace("\\\n *", "").replace("\\\n//\t", "");
+        let marks = [" *     ", "    ", "//\t"];
+        let shown = |line: &str| {
+            let command = marks.iter().find_map(|mark| line.strip_prefix(mark));
+            command.map(str::to_owned)
+        };
         let commands = text.lines().skip_while(|line| shown(line).is_none());
-        let mut commands: Vec<String> = commands.map_while(shown).map(str::to_owned).collect();
+        let mut commands: Vec<String> = commands.map_while(shown).collect();
         commands.retain(|command| *command != build_command());
         let starts = commands.pop().unwrap();
         let printed = Printed { folder, starts };
@@ -131,6 +137,22 @@ fn the_quickstart_in_cpp_runs() {
 fn the_quickstart_in_python_runs() {
     let printed = Printed::of("quickstart.py");
     starts_quickly(|urls| printed.start(urls));
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn the_quickstart_in_go_runs_and_an_interrupt_ends_its_wait() {
+    if program::program("go").arg("version").output().is_err() {
+        return println!("LEFT OUT: there is no go");
+    }
+    let printed = Printed::of("quickstart.go");
+    starts_quickly(|urls| printed.start(urls));
+    let server = Server::start().unwrap();
+    ok(&server, &["SET", "orders/42", "another", "EX", "60"]);
+    let running = Running::start(printed.start(&[server.url()]));
+    thread::sleep(Duration::from_millis(300));
+    running.send(Signal::SIGINT);
+    running.wait().exits(2).reports("was cancelled");
 }
 
 #[test]
