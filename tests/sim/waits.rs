@@ -221,6 +221,7 @@ impl World {
         call.stored_by.insert(command.node);
         if call.stored_by.len() >= majority && call.seated_at.is_none() {
             call.seated_at = Some(now + margin);
+            call.free = 0;
             call.counted_until = now + margin;
         }
     }

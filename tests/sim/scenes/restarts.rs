@@ -3,9 +3,13 @@
 use super::{emptied, flush, has_clients, pass, play, strike};
 use crate::api::redlock::Redlock;
 use crate::kernel::with;
+use crate::locks::Access;
 use crate::plan::{Kind, MILLISECOND, Plan};
+use crate::waits::Awaited;
+use crate::world::World;
 use crate::{clients, kernel};
 use quorumlock::RestartPolicy;
+use std::time::Duration;
 
 /// No program may read what the nodes remember, and each goes by what it has met itself.
 fn hide_notes() {
@@ -64,6 +68,29 @@ fn a_strict_program_does_not_count_nodes_that_it_first_meets_soon_after_a_restar
             pass(1_000);
         }
         drop(held);
+    });
+}
+
+/// Until then no call has a place in the queue, and it is not the queue that keeps it waiting.
+#[test]
+fn a_call_that_waits_while_no_node_of_a_new_deployment_votes_is_not_overtaken_by_that() {
+    let is_slower = |plan: &mut Plan| {
+        has_policy(RestartPolicy::Strict)(plan);
+        plan.clients[0].rate = -4_000;
+    };
+    play(is_slower, |redlock| {
+        let other = clients::open(1).mutex("r0");
+        let long = Duration::from_secs(60);
+        pass(1);
+        kernel::spawn(0, move || {
+            with(|world| world.begins_to_wait(Awaited::one(0, Access::Write)));
+            drop(redlock.mutex("r0").lock_timeout(long).unwrap());
+            with(World::ends_waiting);
+        });
+        let held = other.lock_timeout(long).unwrap();
+        pass(1_000);
+        drop(held);
+        pass(1_000);
     });
 }
 
