@@ -326,6 +326,7 @@ impl Renewals {
             present.start = start;
             present.validity = lease;
         }
+        present.is_extra &= present.is_in_flight;
         let validity = present.validity;
         let first_try = present.first_try();
         self.ends.remove(&(old_end, id));

@@ -212,6 +212,21 @@ fn what_is_extended_early_for_a_node_that_lost_its_data_counts_for_nothing() {
         once,
         "100 hurried; 100 due; 150 failed; 450 renewed; next 1348",
     );
+    // Extended by hand before the thread comes to it: the next one is none for the node.
+    let (mut renewals, id) = lives(once, "100 hurried");
+    assert!(
+        renewals
+            .extended(id, at(101), lease(900, 101), at(102))
+            .is_some()
+    );
+    plays(&mut renewals, id, "next 401; 401 renewed; next 1299");
+    // One that is in flight counts for nothing, also if one by hand is won meanwhile.
+    let (mut renewals, id) = lives(once, "100 hurried; 100 due");
+    let by_hand = renewals.extended(id, at(101), lease(900, 101), at(102));
+    assert!(
+        by_hand.is_some() && renewals.renewed(id, at(100), lease(900, 100), at(103)) == by_hand
+    );
+    plays(&mut renewals, id, "next 401; 401 renewed; next 1299");
 }
 
 #[test]
