@@ -129,11 +129,7 @@ impl Slots {
     /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended
     /// does not count.
     pub(crate) fn is_open(&self, locks: &[LocalLock], slot: usize, now: LeaseTime) -> bool {
-        match lock(&self.state).mark(slot) {
-            Mark::Open => true,
-            Mark::Tried(_) => false,
-            Mark::Held(_) => locks[slot].held_until(now).is_none(),
-        }
+        lock(&self.state).is_open(locks, slot, now)
     }
 
     /// Takes a slot that is open, to try it.
@@ -143,12 +139,8 @@ impl Slots {
         slot: usize,
         now: LeaseTime,
     ) -> Option<TakenSlot> {
-        if !self.is_open(locks, slot, now) {
-            return None;
-        }
         let mut state = lock(&self.state);
-        if let Mark::Tried(_) = state.mark(slot) {
-            // Another thread was faster.
+        if !state.is_open(locks, slot, now) {
             return None;
         }
         state.last_id += 1;
@@ -207,6 +199,14 @@ impl Slots {
 impl State {
     fn mark(&self, slot: usize) -> Mark {
         self.marks.get(slot).copied().unwrap_or_default()
+    }
+
+    fn is_open(&self, locks: &[LocalLock], slot: usize, now: LeaseTime) -> bool {
+        match self.mark(slot) {
+            Mark::Open => true,
+            Mark::Tried(_) => false,
+            Mark::Held(_) => locks[slot].held_until(now).is_none(),
+        }
     }
 }
 

@@ -418,6 +418,41 @@ fn a_slot_is_tried_by_one_thread_and_open_again_when_it_is_released_or_its_lease
 }
 
 #[test]
+#[cfg(not(feature = "simulated"))]
+fn a_slot_that_one_thread_holds_is_tried_by_no_other() {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    let (slots, locks) = three_slots();
+    locks[0].hold(held_by(1), Validity::until(lease_at(100)), clocks(0));
+    let take = || slots.take(&locks, 0, lease_at(0));
+    let [is_held, is_over] = [false; 2].map(AtomicBool::new);
+    let both = Barrier::new(2);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut tries = 0;
+            both.wait();
+            while !is_over.load(Ordering::SeqCst) {
+                let taken = take();
+                tries += u32::from(taken.is_some() && is_held.load(Ordering::SeqCst));
+            }
+            tries
+        });
+        both.wait();
+        for _ in 0..if cfg!(miri) { 10 } else { 2_000 } {
+            if let Some(taken) = take() {
+                taken.hold();
+                is_held.store(true, Ordering::SeqCst);
+                thread::yield_now();
+                is_held.store(false, Ordering::SeqCst);
+            }
+        }
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(other.join().unwrap(), 0);
+    });
+}
+
+#[test]
 fn the_head_waits_for_the_first_of_the_permits_that_its_own_threads_have() {
     let (slots, locks) = three_slots();
     let until = |millis| slots.all_taken_until(&locks, lease_at(millis));
