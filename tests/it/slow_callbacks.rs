@@ -215,3 +215,42 @@ fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
     go_on.send(()).unwrap();
     assert_soon!(Arc::strong_count(&stopping) == 1, "the thread has ended");
 }
+
+/// Another thread that shares the lock may be in a callback for as long as it likes.
+#[test]
+fn a_call_without_time_to_wait_does_not_wait_for_a_callback() {
+    let servers = Server::several(3).unwrap();
+    let (stopping, has_begun, go_on) = Stopping::new();
+    let client = client_with(&servers, |builder| {
+        builder
+            .node_timeout(TTL)
+            .observer(calling(&stopping, Stopping::event))
+    });
+    let read = client.read_mutex(KEY).ttl(SOON * 2);
+    let guard = take(&read);
+    let extending = thread::spawn(move || (guard.extend(SOON * 6), guard));
+    has_begun.recv_timeout(SOON).unwrap();
+    // Longer than a lease is shared without asking the nodes.
+    thread::sleep(Duration::from_millis(30));
+    type Call = fn(&Mutex<quorumlock::kind::Read>) -> quorumlock::Result<bool>;
+    let calls: [Call; 3] = [
+        |read| Ok(read.try_lock()?.is_some()),
+        |read| Ok(read.lock_timeout(Duration::ZERO)?.is_some()),
+        |read| {
+            let wait = Wait::deadline(Instant::now());
+            Ok(read.lock_with(&wait)?.is_some())
+        },
+    ];
+    for call in calls {
+        assert!(call(&read).unwrap());
+        assert!(
+            stopping.is_inside.load(Ordering::SeqCst),
+            "it has waited for the callback"
+        );
+    }
+    go_on.send(()).unwrap();
+    assert_eq!(
+        extending.join().unwrap().0.unwrap(),
+        ExtendOutcome::Extended
+    );
+}

@@ -24,7 +24,10 @@ impl Lock {
     pub(super) fn take_to_read(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         // A call that has not waited came after the nodes were asked.
         let (came_at, until) = match wait {
-            None => (self.client.engine.now(), Some(Timestamp::NEVER)),
+            None => {
+                let now = self.client.engine.now();
+                (now, Some(self.attempt_end(now)))
+            }
             Some(_) => (Timestamp::NEVER, None),
         };
         let span = self.begin_call()?;
@@ -112,6 +115,12 @@ impl Lock {
         }
     }
 
+    /// Until when a call without time to wait has its answer: another thread may use the lease for
+    /// longer, in a callback.
+    fn attempt_end(&self, came_at: Timestamp) -> Timestamp {
+        came_at.after(self.client.engine.node_timeout() * 2)
+    }
+
     /// The lease that a thread of this client has, unless the client is shut down.
     fn shared(&self) -> Option<Arc<SharedLock>> {
         self.reads
@@ -143,7 +152,8 @@ impl Lock {
         // A limit that has passed since is one all the same.
         let until = match attempts.call.limit {
             WaitLimit::Until(deadline) if deadline > came_at => deadline,
-            _ => Timestamp::NEVER,
+            WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
+            WaitLimit::Until(_) | WaitLimit::Once => self.attempt_end(came_at),
         };
         let has_lease = self.shared().is_some();
         match self.join(came_at, Some(until), &attempts.account.span)? {
