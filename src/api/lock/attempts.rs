@@ -392,9 +392,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 // before the span begins, of which a subscriber may take a lock as well.
                 self.ticket.take_if(|_| !client.shutdown.has_begun());
             }
-            let held = lock.hold(local, record, validity, ttl, link);
-            lock.keep(&held, || begun);
-            held
+            (lock.hold(local, record, validity, ttl, link), begun)
         });
         let attempts = self.machine.attempts();
         let queue = self.machine.queue();
@@ -411,13 +409,14 @@ impl<'a, 'm> Attempts<'a, 'm> {
         };
         client.report.acquired(local.key().title(), &won);
         self.account.is_reported = true;
-        let Some(held) = held else {
+        let Some((held, begun)) = held else {
             return Ok(None);
         };
         held.announce();
         let is_told = cfg!(feature = "tracing") || client.report.is_observed();
-        // If it is not granted, it is released before the ticket goes.
+        // If it is not granted, it is released before the ticket goes, and not kept.
         call.check_granted(&held, is_told)?;
+        lock.keep(&held, || begun);
         Ok(Some(held))
     }
 

@@ -76,7 +76,10 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
 fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
     type Attempt = fn(&Redlock) -> quorumlock::Result<bool>;
     let attempts: [Attempt; 3] = [
-        |client| Ok(long_lock(client, "a").try_lock()?.is_some()),
+        |client| {
+            let kept = long_lock(client, "a").min_hold(LONG_TTL);
+            Ok(kept.try_lock()?.is_some())
+        },
         |client| Ok(long_lock(client, "b").lock_timeout(SOON * 2)?.is_some()),
         |client| Ok(client.semaphore("s", 2).ttl(LONG_TTL).lock()?.slot() < 2),
     ];
