@@ -254,3 +254,24 @@ fn a_call_without_time_to_wait_does_not_wait_for_a_callback() {
         ExtendOutcome::Extended
     );
 }
+
+/// The nodes have answered the thread in front, which has the lock.
+#[test]
+fn a_thread_behind_one_that_is_in_a_callback_waits_for_it() {
+    let servers = Server::several(3).unwrap();
+    let slow = Slow::over(|event| matches!(event, Event::Acquired { .. }));
+    let client = client_with(&servers, |builder| {
+        builder
+            .node_timeout(TTL / 6)
+            .unavailable_after(TTL / 3)
+            .observer(calling(&slow, Slow::event))
+    });
+    let read = client.read_mutex(KEY).ttl(SOON);
+    client.connect(SOON).unwrap();
+    thread::scope(|scope| {
+        let front = scope.spawn(|| wait_for(&read));
+        thread::sleep(TTL / 10);
+        assert!(read.lock().unwrap().remaining() > Duration::ZERO);
+        drop(front.join().unwrap());
+    });
+}

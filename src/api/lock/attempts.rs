@@ -391,6 +391,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 // A shutdown waits for the ticket, and would not see the holder of a slot. It goes
                 // before the span begins, of which a subscriber may take a lock as well.
                 self.ticket.take_if(|_| !client.shutdown.has_begun());
+            } else if let Some(ticket) = &self.ticket {
+                // An observer may keep this thread for long.
+                ticket.record_answer(self.now.steady);
             }
             (lock.hold(local, record, validity, ttl, link), begun)
         });
