@@ -36,6 +36,7 @@ mod last_events;
 mod reporting;
 pub(crate) mod watched;
 
+use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig, Renewals};
@@ -250,12 +251,18 @@ impl WatchdogThread {
     /// long from now on. False when its loss has been signalled.
     pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
         let lease = ttl.lease_from(start);
-        let now = self.engine.lease_now();
         let less_margin = watched.lease_less_margin(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
+        let now = self.engine.lease_now();
+        // Nodes make no entry of a reader shorter, so what was sent automatically meanwhile does
+        // not count.
+        let order = match watched.kind {
+            Kind::Read => now,
+            _ => start,
+        };
         let counted = schedule
             .renewals
-            .extended(watched.id, start, less_margin, now);
+            .extended(watched.id, order, less_margin, now);
         self.shared.changed.notify_one();
         {
             let mut held = lock(&watched.held);

@@ -22,7 +22,7 @@ pub(crate) struct WatchedLock {
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
-    kind: Kind,
+    pub(super) kind: Kind,
     /// When the attempt began that acquired the lock.
     pub(super) held_since: Timestamp,
     margin: Duration,

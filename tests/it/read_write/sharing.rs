@@ -56,6 +56,28 @@ fn a_thread_with_a_longer_time_to_live_gets_it() {
     assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
 }
 
+/// Its question is under way when the watchdog of the other thread extends the lease, once.
+#[test]
+fn a_thread_with_a_longer_time_to_live_keeps_it_though_the_watchdog_of_another_asks_for_less() {
+    let servers = Server::several(3).unwrap();
+    let proxies = Proxy::before_each(&servers);
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.delay(Duration::from_millis(400)));
+    let client = client_of(proxies.iter().map(Proxy::url));
+    client.connect(SOON).unwrap();
+    let period = Duration::from_secs(1);
+    let begun = Instant::now();
+    let watchdog = Watchdog::new().period(period).max_extensions(1);
+    let short = Sides::of(&client, "k").ttl(period * 5).watchdog(watchdog);
+    let watched = wait_for(&short.read);
+    thread::sleep((period * 8 / 10).saturating_sub(begun.elapsed()));
+    let long = wait_for(&long(&client).read);
+    thread::sleep((period * 2).saturating_sub(begun.elapsed()));
+    assert!(long.remaining() > LONG_TTL / 2, "{:?}", long.remaining());
+    assert!(watched.remaining() > LONG_TTL / 2, "they share it");
+}
+
 #[test]
 fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
     let servers = Server::several(3).unwrap();
