@@ -7,6 +7,7 @@ use crate::api::lease::Lease;
 use crate::events::error::Result;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
+use crate::os::caught::caught;
 use crossbeam_channel::Receiver;
 use std::fmt;
 use std::marker::PhantomData;
@@ -42,6 +43,22 @@ pub struct MutexGuard<K: Kind = Plain> {
     pub(crate) held: Held,
     /// Guards of a reentrant lock stay on their thread.
     kind: PhantomData<K>,
+}
+
+/// What a program has called when a lock is lost. What it has captured may panic when it is dropped
+/// uncalled, on the watchdog's thread perhaps: that ends here.
+struct OnLoss<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnLoss<F> {
+    fn call(&mut self) {
+        self.0.take().into_iter().for_each(|callback| callback());
+    }
+}
+
+impl<F: FnOnce()> Drop for OnLoss<F> {
+    fn drop(&mut self) {
+        _ = caught(|| drop(self.0.take()));
+    }
 }
 
 impl<K: Kind> MutexGuard<K> {
@@ -166,8 +183,9 @@ impl<K: Kind> MutexGuard<K> {
     /// It is called on the watchdog's thread, on the one whose [`extend`](MutexGuard::extend)
     /// detects the loss, or on the thread that calls `on_lost` after the loss was signalled, while
     /// no lock of this library is held; the rules for an [observer](crate::Builder::observer)
-    /// apply. A panic in it is caught and dropped. If this guard is dropped first, it is dropped
-    /// and not called; on another thread it may just then be running.
+    /// apply. A panic in it is caught and dropped, also in a drop of what it has captured. If this
+    /// guard is dropped first, it is dropped and not called; on another thread it may just then be
+    /// running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -186,7 +204,8 @@ impl<K: Kind> MutexGuard<K> {
     /// # Errors
     /// As [`lost`](MutexGuard::lost); then it is not called.
     pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.held.on_lost(Box::new(callback))
+        let mut callback = OnLoss(Some(callback));
+        self.held.on_lost(Box::new(move || callback.call()))
     }
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at

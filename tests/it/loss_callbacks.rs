@@ -115,3 +115,35 @@ fn a_callback_may_use_the_client_and_panic() {
     );
     gone_for_good(&servers, "other");
 }
+
+/// What a callback has captured, and panics.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn callbacks_that_panic_when_they_are_dropped_uncalled_end_no_thread() {
+    let (servers, client) = deployment(3);
+    let watchdog = Watchdog::new().period(SHORT / 10);
+    let mutex = client.mutex(KEY).ttl(SHORT * 10).watchdog(watchdog.clone());
+    let guards = [
+        take(&mutex).erase(),
+        take(&client.read_mutex(KEY).ttl(SHORT * 10)).erase(),
+    ];
+    for guard in guards.iter().chain(&guards) {
+        let captured = PanicsWhenDropped;
+        guard.on_lost(move || drop(captured)).unwrap();
+    }
+    pause(&servers);
+    // An extension is under way, and its thread has the first lock last.
+    thread::sleep(SHORT / 3);
+    drop(guards);
+    resume(&servers);
+    let other = take(&client.mutex("other").ttl(SHORT).watchdog(watchdog));
+    thread::sleep(SHORT * 2);
+    assert!(other.ensure(Duration::ZERO).is_ok());
+}
