@@ -70,12 +70,18 @@ impl DetachedLease {
     /// Makes what a guard holds of it, with the settings of this lock. Sends nothing.
     pub(in crate::api) fn attach_to(&self, lock: &Lock) -> Result<Held> {
         lock.client.check_process()?;
-        if lock.client.shutdown.has_begun() {
-            return Err(Error::shut_down("attach", lock.name()));
-        }
+        let shutdown = &lock.client.shutdown;
+        let check_granted = || match shutdown.has_begun() {
+            true => Err(Error::shut_down("attach", lock.name())),
+            false => Ok(()),
+        };
+        let _in_progress = shutdown.begin_call(true);
+        check_granted()?;
         let held = self.held(lock)?;
         lock.client.report.attached(held.key().title());
         lock.client.report.deliver_queued();
+        // A shutdown that has begun meanwhile does not see the guard: it is released.
+        check_granted()?;
         Ok(match lock.kind {
             _ if lock.is_reentrant => Held::Shared(owner::of_thread().first_level(lock, held)),
             Kind::Read => Held::Shared(lock.share(SharedLock::new(held), SpanLink::NONE)),

@@ -172,6 +172,35 @@ fn nothing_escapes_a_shutdown_in_the_middle_of_work() {
     assert!(guards.into_inner() > 100);
 }
 
+#[test]
+fn no_guard_is_attached_once_a_shutdown_is_complete() {
+    let server = Server::start().unwrap();
+    for turn in 0..2000 {
+        let client = client([&server]);
+        let mutexes = [
+            long_lock(&client, "k").erase(),
+            client.read_mutex("k").ttl(LONG_TTL).erase(),
+        ];
+        let mutex = &mutexes[turn % 2];
+        let lease = take(mutex).detach().unwrap();
+        let both = Barrier::new(2);
+        thread::scope(|scope| {
+            let attaching = scope.spawn(|| {
+                both.wait();
+                (0..turn % 50 * 20).for_each(|_| std::hint::spin_loop());
+                mutex.attach(lease)
+            });
+            both.wait();
+            let outcome = client.shutdown(Duration::ZERO).unwrap();
+            match attaching.join().unwrap() {
+                Ok(_guard) => assert_ne!(outcome, ShutdownOutcome::Complete, "turn {turn}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::ShutDown, "{error}"),
+            }
+        });
+        ask(&server, &["FLUSHALL"]);
+    }
+}
+
 /// The keys of locks.
 fn keys(server: &Server) -> Vec<String> {
     let mut keys = server.keys().unwrap();
