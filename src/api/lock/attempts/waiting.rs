@@ -242,7 +242,6 @@ impl<'a> Attempts<'a, '_> {
             return false;
         };
         self.waiter = None;
-        self.ticket = None;
         self.key_index = index;
         self.ticket = Some(queues[index].join(self.now).0);
         self.machine.leave_queue();
