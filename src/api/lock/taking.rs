@@ -25,18 +25,11 @@ impl Lock {
         owner: Option<&Owner>,
         wait: Option<&Wait>,
     ) -> Result<Option<Held>> {
-        loop {
-            let taken = match (owner, self.kind) {
-                (Some(owner), _) => owner.take(self, wait)?,
-                _ if self.is_reentrant => owner::of_thread().take(self, wait)?,
-                (None, Kind::Read) => self.take_to_read(wait)?,
-                _ => self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held())?,
-            };
-            // Without a limit, a call that finds the lock held begins again.
-            let is_unlimited = wait.is_some_and(|wait| matches!(wait.limit, Limit::Never));
-            if taken.is_some() || !is_unlimited {
-                return Ok(taken);
-            }
+        match (owner, self.kind) {
+            (Some(owner), _) => owner.take(self, wait),
+            _ if self.is_reentrant => owner::of_thread().take(self, wait),
+            (None, Kind::Read) => self.take_to_read(wait),
+            _ => self.take_by(wait, self.begin_call()?, |attempts| attempts.run_for_held()),
         }
     }
 
