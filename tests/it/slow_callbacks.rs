@@ -192,6 +192,39 @@ fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
     ));
 }
 
+/// Stops when it is dropped.
+struct StopsWhenDropped(Arc<Stopping>);
+
+impl Drop for StopsWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+#[test]
+fn the_end_of_a_client_waits_for_the_drop_of_a_callback_for_a_limited_time() {
+    let servers = Server::several(3).unwrap();
+    let (stopping, has_begun, go_on) = Stopping::new();
+    let client = client(&servers);
+    let watchdog = Watchdog::new().period(TTL / 10);
+    let guard = take(&client.mutex(KEY).ttl(SOON).watchdog(watchdog));
+    let captured = StopsWhenDropped(Arc::clone(&stopping));
+    guard.on_lost(move || drop(captured)).unwrap();
+    pause(&servers);
+    // An extension is under way, and its thread has the lock last.
+    thread::sleep(TTL / 2);
+    drop(guard);
+    resume(&servers);
+    has_begun.recv_timeout(SOON).unwrap();
+    drop(client);
+    assert!(
+        stopping.is_inside.load(Ordering::SeqCst),
+        "it has waited for the drop"
+    );
+    go_on.send(()).unwrap();
+    assert_soon!(Arc::strong_count(&stopping) == 1, "the thread has ended");
+}
+
 #[test]
 fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
     let servers = Server::several(3).unwrap();

@@ -415,7 +415,6 @@ impl WatchdogLoop {
         }
         self.batch.extending = extending;
         self.batch.tickets = tickets;
-        self.batch.extending.clear();
     }
 
     /// Notes the result of an extension.

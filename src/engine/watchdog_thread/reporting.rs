@@ -7,6 +7,8 @@ use crate::events::event::LossReason;
 impl WatchdogLoop {
     /// Reports what batches have found, to the observer and to loss callbacks.
     pub(super) fn report_batch(&mut self) {
+        // What their owners have let go meanwhile drops its callbacks.
+        self.batch.extending.clear();
         for (watched, found) in self
             .batch
             .unreported
