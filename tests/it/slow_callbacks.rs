@@ -251,7 +251,7 @@ fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
 
 /// Another thread that shares the lock may be in a callback for as long as it likes.
 #[test]
-fn a_call_without_time_to_wait_does_not_wait_for_a_callback() {
+fn a_call_to_read_does_not_wait_for_a_callback() {
     let servers = Server::several(3).unwrap();
     let (stopping, has_begun, go_on) = Stopping::new();
     let client = client_with(&servers, |builder| {
@@ -260,32 +260,32 @@ fn a_call_without_time_to_wait_does_not_wait_for_a_callback() {
             .observer(calling(&stopping, Stopping::event))
     });
     let read = client.read_mutex(KEY).ttl(SOON * 2);
-    let guard = take(&read);
-    let extending = thread::spawn(move || (guard.extend(SOON * 6), guard));
-    has_begun.recv_timeout(SOON).unwrap();
-    // Longer than a lease is shared without asking the nodes.
-    thread::sleep(Duration::from_millis(30));
     type Call = fn(&Mutex<quorumlock::kind::Read>) -> quorumlock::Result<bool>;
-    let calls: [Call; 3] = [
+    let calls: [Call; 5] = [
         |read| Ok(read.try_lock()?.is_some()),
         |read| Ok(read.lock_timeout(Duration::ZERO)?.is_some()),
         |read| {
             let wait = Wait::deadline(Instant::now());
             Ok(read.lock_with(&wait)?.is_some())
         },
+        |read| Ok(read.lock_timeout(SOON)?.is_some()),
+        |read| read.lock().map(|_| true),
     ];
     for call in calls {
+        let guard = take(&read);
+        let extending = thread::spawn(move || (guard.extend(SOON * 6), guard));
+        has_begun.recv_timeout(SOON).unwrap();
+        // Longer than a lease is shared without asking the nodes.
+        thread::sleep(Duration::from_millis(30));
         assert!(call(&read).unwrap());
         assert!(
             stopping.is_inside.load(Ordering::SeqCst),
             "it has waited for the callback"
         );
+        go_on.send(()).unwrap();
+        let (outcome, _guard) = extending.join().unwrap();
+        assert_eq!(outcome.unwrap(), ExtendOutcome::Extended);
     }
-    go_on.send(()).unwrap();
-    assert_eq!(
-        extending.join().unwrap().0.unwrap(),
-        ExtendOutcome::Extended
-    );
 }
 
 /// The nodes have answered the thread in front, which has the lock.

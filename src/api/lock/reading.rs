@@ -24,10 +24,7 @@ impl Lock {
     pub(super) fn take_to_read(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
         // A call that has not waited came after the nodes were asked.
         let (came_at, until) = match wait {
-            None => {
-                let now = self.client.engine.now();
-                (now, Some(self.attempt_end(now)))
-            }
+            None => (self.client.engine.now(), Some(self.attempt_end())),
             Some(_) => (Timestamp::NEVER, None),
         };
         let span = self.begin_call()?;
@@ -115,10 +112,11 @@ impl Lock {
         }
     }
 
-    /// Until when a call without time to wait has its answer: another thread may use the lease for
-    /// longer, in a callback.
-    fn attempt_end(&self, came_at: Timestamp) -> Timestamp {
-        came_at.after(self.client.engine.node_timeout() * 2)
+    /// How long a call tries to share a lease: another thread may use that for longer, in a
+    /// callback.
+    fn attempt_end(&self) -> Timestamp {
+        let engine = &self.client.engine;
+        engine.now().after(engine.node_timeout() * 2)
     }
 
     /// The lease that a thread of this client has, unless the client is shut down.
@@ -151,9 +149,8 @@ impl Lock {
         let came_at = attempts.account.called_at.steady;
         // A limit that has passed since is one all the same.
         let until = match attempts.call.limit {
-            WaitLimit::Until(deadline) if deadline > came_at => deadline,
-            WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
-            WaitLimit::Until(_) | WaitLimit::Once => self.attempt_end(came_at),
+            WaitLimit::Until(deadline) if deadline > came_at => deadline.min(self.attempt_end()),
+            _ => self.attempt_end(),
         };
         let has_lease = self.shared().is_some();
         match self.join(came_at, Some(until), &attempts.account.span)? {
