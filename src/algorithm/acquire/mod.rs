@@ -306,7 +306,9 @@ impl Acquire {
     /// The call waits in another queue, or in none.
     pub fn leave_queue(&mut self) {
         self.queue = None;
-        self.state = AcquireState::Entering;
+        if self.config.queues {
+            self.state = AcquireState::Entering;
+        }
     }
 
     /// The call in the queues of the lock.

@@ -173,6 +173,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                     if !self.wait_in_queue()? {
                         return Ok(self.held());
                     }
+                    self.machine.retry_now(self.now.steady);
                 }
                 Output::Wait(until) => {
                     if !self.wait_in_turn(until)? {

@@ -125,3 +125,20 @@ fn a_lock_that_never_ends_is_found_where_a_set_waits_for_it() {
     shows(&error, "its key \"b\" has no expiry");
     gone_for_good(&servers, "a");
 }
+
+#[test]
+fn a_set_without_notifications_is_in_no_queue_of_the_nodes() {
+    let servers = Server::several(3).unwrap();
+    let other = client(&servers);
+    let client = client_with(&servers, |builder| builder.release_notifications(false));
+    let held = take(&long_lock(&other, "b"));
+    let set = client.mutex_set(["a", "b"]).ttl(LONG_TTL);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| set.lock_timeout(SOON).unwrap());
+        thread::sleep(Duration::from_millis(300));
+        let keys = servers.each(|server| server.keys().unwrap());
+        drop(held);
+        drop(waiting.join().unwrap().unwrap());
+        assert_eq!(keys, [["b"]; 3]);
+    });
+}

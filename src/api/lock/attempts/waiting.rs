@@ -185,7 +185,9 @@ impl<'a> Attempts<'a, '_> {
         }
         self.account.begin_to_wait(&self.call, self.now.lease);
         if self.follow_refusal() {
-            return self.wait_in_queue();
+            let is_head = self.wait_in_queue()?;
+            self.machine.woken(self.now.steady);
+            return Ok(is_head);
         }
         let is_fair = self.call.lock.is_fair;
         self.seat();
@@ -281,9 +283,6 @@ impl<'a> Attempts<'a, '_> {
             self.account,
         )?;
         self.now = self.call.client().engine.readings();
-        if is_head {
-            self.machine.retry_now(self.now.steady);
-        }
         Ok(is_head)
     }
 }
