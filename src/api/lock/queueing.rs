@@ -111,14 +111,13 @@ fn wait_behind(
         // With a deadline, only permanent faults end the wait before it.
         WaitLimit::Once | WaitLimit::Until(_) => {
             let limit = call.client().settings.unavailable_after;
-            let Some(found) = found else {
-                return Ok(now.after(limit.max(attempt)));
-            };
-            let Some(since) = found.quorum_impossible_since else {
-                return Ok(now.after(limit.max(attempt)));
-            };
-            let until = since.max(call.started).after(limit);
-            if now >= until { Err(found) } else { Ok(until) }
+            match found.and_then(|found| Some((found.quorum_impossible_since?, found))) {
+                None => Ok(now.after(limit.max(attempt))),
+                Some((since, found)) => {
+                    let until = since.max(call.started).after(limit);
+                    if now >= until { Err(found) } else { Ok(until) }
+                }
+            }
         }
     }
 }
