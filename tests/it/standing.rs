@@ -188,3 +188,37 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
     });
     assert_eq!((runs.into_inner(), held.into_inner()), (1, 19));
 }
+
+/// Its client is shut down when it has joined the other thread.
+#[test]
+fn a_thread_that_is_not_granted_what_another_one_holds_does_not_keep_it() {
+    let servers = Server::several(3).unwrap();
+    let own: Arc<OnceLock<Redlock>> = Arc::default();
+    let shut_down = {
+        let own = Arc::clone(&own);
+        let acquired = AtomicUsize::new(0);
+        move |event: &Event| {
+            if matches!(event, Event::Acquired { .. })
+                && acquired.fetch_add(1, Ordering::SeqCst) == 1
+            {
+                _ = own.get().unwrap().shutdown(Duration::ZERO);
+            }
+        }
+    };
+    let client = client_with(&servers, |builder| builder.observer(shut_down));
+    own.set(client.clone()).unwrap();
+    let other = crate::clients::client(&servers);
+    let writer = take(&other.write_mutex("k").ttl(LONG_TTL));
+    let reader = client.read_mutex("k").ttl(LONG_TTL);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| wait_for(&reader));
+        thread::sleep(Duration::from_millis(100));
+        let second = scope.spawn(|| reader.clone().min_hold(LONG_TTL).lock_timeout(SOON));
+        thread::sleep(Duration::from_millis(100));
+        unlock(writer);
+        let guard = first.join().unwrap();
+        fails(second.join().unwrap(), ErrorKind::ShutDown);
+        unlock(guard);
+    });
+    drop(take(&other.write_mutex("k")));
+}

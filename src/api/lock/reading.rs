@@ -33,6 +33,7 @@ impl Lock {
             Ok(Some(share)) if self.client.shutdown.has_begun() => share.give_back(),
             Ok(Some(share)) => {
                 span.end(0, None);
+                self.keep(&share.lock.held, || self.client.engine.lease_now());
                 return Ok(Some(Held::Shared(share)));
             }
             Err(error) => {
@@ -100,10 +101,7 @@ impl Lock {
         };
         let share = Share::of(shared);
         match self.is_joined(&share.lock, ttl, came_at, until) {
-            Ok(true) => {
-                self.keep(&share.lock.held, || self.client.engine.lease_now());
-                Ok(Some(share.shown_by(self.read_span(span.link()))))
-            }
+            Ok(true) => Ok(Some(share.shown_by(self.read_span(span.link())))),
             other => {
                 // The others may have gone meanwhile.
                 share.give_back();
@@ -181,7 +179,10 @@ impl Lock {
             attempts.account.is_reported = true;
         }
         match attempts.call.check_granted(&share.lock.held, true) {
-            Ok(()) => Ok(share),
+            Ok(()) => {
+                self.keep(&share.lock.held, || self.client.engine.lease_now());
+                Ok(share)
+            }
             Err(error) => {
                 share.give_back();
                 Err(error)
