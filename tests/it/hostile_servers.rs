@@ -89,6 +89,22 @@ fn a_line_that_never_ends_takes_neither_time_nor_memory() {
     among_three(&Fake::flooding().url());
 }
 
+#[test]
+fn a_value_that_never_ends_keeps_no_call_from_the_other_nodes() {
+    let flood = Act::Flood(b"$9223372036854775807\r\n", b"1111111111111111");
+    let fake = Fake::healthy_but("GET", vec![flood]);
+    let healthy = Server::several(2).unwrap();
+    let urls = [fake.url(), healthy[0].url(), healthy[1].url()];
+    let mutex = long_lock(
+        &client_at(urls, |builder| builder.node_timeout(NODE_TIMEOUT)),
+        "k",
+    );
+    for _ in 0..50 {
+        unlock(take(&mutex));
+        thread::sleep(SLACK);
+    }
+}
+
 /// To every program that stores its `max_ttl`, it replies that another one was quicker, with a
 /// shorter one.
 #[test]

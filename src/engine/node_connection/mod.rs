@@ -341,6 +341,11 @@ impl NodeConnection {
         }
     }
 
+    /// Whether there is something to be read that poll does not show.
+    pub(super) fn has_unread(&self) -> bool {
+        self.link.socket.has_unread()
+    }
+
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor
     /// are the releases that follow at once: a node that can do no more would be asked for ever
     /// without a delay.

@@ -16,9 +16,13 @@ use crate::protocol::session::{
 };
 use std::time::Duration;
 
+/// How often one connection is read before the others are: a value that does not end is read as
+/// fast as it arrives.
+const MAX_READS: usize = 16;
+
 impl Nodes {
-    /// Reads all that is there, and hands it out. False when the connection has ended, and there
-    /// may be another one.
+    /// Reads what is there, and hands it out. False when the connection has ended, and there may be
+    /// another one.
     pub(super) fn read(&mut self, node: NodeId, now: Timestamp) -> bool {
         self.read_while(|received| received == Received::Much, node, now)
     }
@@ -31,7 +35,7 @@ impl Nodes {
 
     fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
         let mut is_answered = false;
-        loop {
+        for reads in 1.. {
             let received = self.connections[node].read(now);
             match received.and_then(|_| self.dispatch(node, now)) {
                 Ok(more) => is_answered |= more,
@@ -43,7 +47,9 @@ impl Nodes {
             if received != Ok(Received::Nothing) {
                 self.releases.heard_at = now;
             }
-            if !received.is_ok_and(goes_on) {
+            // What poll does not show is read in any case.
+            let is_enough = reads >= MAX_READS && !self.connections[node].has_unread();
+            if is_enough || !received.is_ok_and(goes_on) {
                 break;
             }
         }
