@@ -70,9 +70,9 @@ impl Link {
         }
     }
 
-    /// What the provider has returned last, if there is one.
-    pub(super) fn latest_credentials(&self) -> Option<&Credentials> {
-        self.login.as_ref()?.latest.as_ref()
+    /// What the provider has returned last, if there is one, to be sent now.
+    pub(super) fn next_credentials(&mut self) -> Option<&Credentials> {
+        self.login.as_mut()?.next()
     }
 
     /// Whether the connection waits for credentials.

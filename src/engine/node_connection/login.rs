@@ -6,6 +6,7 @@ use crate::fault::{Cause, Fault, Phase};
 use crate::os::background_call::BackgroundCall;
 use crate::os::transport::TransportConfig;
 use crate::protocol::credentials::Credentials;
+use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,9 @@ const FRESH: Duration = Duration::from_secs(10);
 pub(in crate::engine) struct Login {
     provider: BackgroundCall,
     /// What the provider has returned last.
-    pub(super) latest: Option<Credentials>,
+    latest: Option<Credentials>,
+    /// What was sent on the present connection, and not answered so far.
+    sent: VecDeque<Credentials>,
     /// What the server has accepted last.
     pub(super) accepted: Option<Credentials>,
     /// The last fault that was reported, since the last success.
@@ -58,6 +61,7 @@ impl Login {
         Login {
             provider,
             latest: None,
+            sent: VecDeque::new(),
             accepted: None,
             reported: None,
             unused_since: None,
@@ -70,6 +74,7 @@ impl Login {
     /// A connection begins. Returns whether it can be made at once: a provider that takes longer
     /// than a connection may is not asked in vain.
     pub(super) fn begin(&mut self, now: Timestamp) -> bool {
+        self.sent.clear();
         let unused = self.unused_since.take();
         let is_known = unused.is_some_and(|since| now.since(since) <= FRESH);
         self.is_awaited = !is_known;
@@ -80,9 +85,15 @@ impl Login {
         is_known
     }
 
-    /// The server has accepted the latest credentials.
+    /// What to log in with now.
+    pub(super) fn next(&mut self) -> Option<&Credentials> {
+        self.sent.extend(self.latest.clone());
+        self.latest.as_ref()
+    }
+
+    /// The server has accepted the credentials that were sent first.
     pub(in crate::engine) fn accepted(&mut self) {
-        self.accepted.clone_from(&self.latest);
+        self.accepted = self.sent.pop_front();
         self.reported = None;
     }
 
@@ -94,6 +105,7 @@ impl Login {
     /// The server has refused to replace the credentials.
     pub(in crate::engine) fn refused(&mut self) {
         self.is_refused = true;
+        self.sent.pop_front();
         self.provider.ask_after(PAUSE);
     }
 
@@ -216,6 +228,7 @@ mod tests {
         let _ = login.learn(credentials("a"), false, NOW);
         assert_eq!(password(&login), None);
         assert_eq!([(); 2].map(|()| login.is_news(fault)), [true, false]);
+        let _ = login.next();
         login.accepted();
         let _ = login.learn(credentials("b"), false, NOW);
         assert_eq!(password(&login), Some("a".to_owned()));

@@ -271,7 +271,7 @@ impl NodeConnection {
             return self.advance(now);
         }
         if self.is_open()
-            && let Some(latest) = self.link.latest_credentials()
+            && let Some(latest) = self.link.next_credentials()
         {
             self.session.log_in_again(latest, now);
         }
@@ -282,7 +282,7 @@ impl NodeConnection {
     /// lost at once never poll, and must not leave it half made for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         if self.link.advance(now)? {
-            if let Some(latest) = self.link.latest_credentials() {
+            if let Some(latest) = self.link.next_credentials() {
                 self.session.log_in_first(latest, now);
             }
             self.session.pipeline.connected(now);

@@ -245,6 +245,33 @@ fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
     assert_eq!(played.server.received(), log_in("two"));
 }
 
+/// The subscriber connection logs in with what the server has accepted.
+#[test]
+fn an_accepted_log_in_is_the_one_that_was_sent_first() {
+    let mut played = Played::closed_with(NODE_TIMEOUT);
+    let provider = BackgroundCall::start("test", || None).unwrap();
+    played.connection.link.login = Some(Login::new(provider));
+    played.connection.open(at(1)).unwrap();
+    for password in ["one", "two", "three"] {
+        let returned = Ok(Credentials::new(password));
+        let used = played.connection.learn_credentials(returned, at(2));
+        played.connection.log_in(used.unwrap(), at(2)).unwrap();
+        if password == "one" {
+            played.server.accept();
+            played.made(at(2));
+        }
+    }
+    played.flush(at(2));
+    let login = |played: &mut Played, act: fn(&mut Login)| {
+        act(played.connection.link.login.as_mut().unwrap());
+        let accepted = played.connection.link.credentials().unwrap();
+        accepted.password().to_owned()
+    };
+    assert_eq!(login(&mut played, Login::accepted), "one");
+    assert_eq!(login(&mut played, Login::refused), "one");
+    assert_eq!(login(&mut played, Login::accepted), "three");
+}
+
 #[test]
 fn credentials_that_are_replaced_while_a_connection_is_being_made_are_never_sent() {
     let mut played = Played::closed_with(NODE_TIMEOUT);
