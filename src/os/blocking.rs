@@ -15,7 +15,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A connection that is made, and protected as the node's URL requires.
 pub(crate) struct BlockingStream {
     transport: Transport,
-    timeout: Duration,
+    /// The limit of each step.
+    pub(crate) timeout: Duration,
 }
 
 impl BlockingStream {

@@ -26,6 +26,20 @@ fn a_node_that_says_a_byte_a_second() {
     is_named(&fake.url(), Phase::Handshake, Cause::TimedOut);
 }
 
+/// Each byte comes in time, and the reply does not.
+#[test]
+fn a_reply_that_comes_byte_by_byte_keeps_no_connection_that_blocks() {
+    let reply = bulk(&"x".repeat(500)).into_bytes();
+    let trickle = Act::Trickle(reply, Duration::from_millis(10));
+    let fake = Fake::healthy_but("GET", vec![trickle]);
+    let builder = Redlock::builder().node(fake.url());
+    let error = promptly(NODE_TIMEOUT * 2 + SLACK, || {
+        builder.open(0, NODE_TIMEOUT).unwrap_err()
+    });
+    let address = fake.url().replace("redis://", "");
+    has_cause(&error, &address, Phase::Reply, Cause::TimedOut);
+}
+
 #[test]
 fn a_node_that_speaks_resp3() {
     let fake = Fake::resp3();

@@ -19,7 +19,7 @@ use crate::protocol::server_info::ServerInfo;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::ToSocketAddrs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Part of the limit after which a server that is silent in the handshake of TLS is asked whether
 /// it speaks TLS.
@@ -222,6 +222,7 @@ impl NodeStream {
         written.map_err(|error| failed(cause_of(&error)))?;
         let mut bytes = Vec::new();
         let mut chunk = [0; CHUNK];
+        let begun = Instant::now();
         loop {
             let decoded = resp::decode(&bytes);
             if let Some((reply, _)) = decoded.map_err(|_| failed(Cause::Protocol))? {
@@ -229,6 +230,7 @@ impl NodeStream {
             }
             match self.0.read(&mut chunk) {
                 Ok(0) => return Err(failed(Cause::Closed)),
+                Ok(_) if begun.elapsed() > self.0.timeout => return Err(failed(Cause::TimedOut)),
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
                 Err(error) => return Err(failed(cause_of(&error))),
             }
