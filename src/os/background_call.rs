@@ -77,27 +77,19 @@ impl Shared {
     /// Waits until a call is due. False when none is any more.
     fn begin(&self) -> bool {
         let mut state = lock(&self.state);
-        loop {
-            let left = state
-                .due
-                .map(|due| due.saturating_duration_since(Instant::now()));
-            state = match left {
-                _ if state.is_closed => return false,
-                Some(Duration::ZERO) => {
-                    state.due = None;
-                    state.is_calling = true;
-                    return true;
-                }
-                Some(left) => {
-                    let waited = self.signal.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self
-                    .signal
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+        while !state.is_closed {
+            let left = state.due.map_or(Duration::MAX, |due| {
+                due.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                state.due = None;
+                state.is_calling = true;
+                return true;
+            }
+            let waited = self.signal.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        false
     }
 
     fn end(&self, again: Option<Duration>) {
@@ -110,10 +102,7 @@ impl Shared {
 impl State {
     fn call_after(&mut self, time: Duration) {
         let due = Instant::now().checked_add(time);
-        self.due = match (self.due, due) {
-            (Some(earlier), Some(due)) => Some(earlier.min(due)),
-            (earlier, due) => earlier.or(due),
-        };
+        self.due = self.due.into_iter().chain(due).min();
     }
 }
 
