@@ -4,15 +4,16 @@
 //! own that ends with it, takes no signals, and wakes the driver. An address in numbers needs none
 //! of this.
 
-use crate::os::sync::{self, Mutex, lock};
+use crate::os::sync;
 use crate::os::waker::Waker;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 /// A look-up under way or done.
 pub(crate) struct Resolution {
-    answer: Arc<Mutex<Option<Vec<SocketAddr>>>>,
+    answer: Receiver<Vec<SocketAddr>>,
 }
 
 impl Resolution {
@@ -21,15 +22,14 @@ impl Resolution {
     /// # Errors
     /// No thread can be started.
     pub(crate) fn begin(host: &str, port: u16, waker: Arc<Waker>) -> io::Result<Resolution> {
-        let answer = Arc::new(Mutex::new(None));
-        let slot = Arc::clone(&answer);
+        let (sender, answer) = channel();
         let host = host.to_owned();
         sync::spawn("quorumlock-dns", move || {
             let addresses = (host.as_str(), port)
                 .to_socket_addrs()
                 .map(Iterator::collect)
                 .unwrap_or_default();
-            *lock(&slot) = Some(addresses);
+            let _ = sender.send(addresses);
             waker.wake();
         })?;
         Ok(Resolution { answer })
@@ -37,7 +37,7 @@ impl Resolution {
 
     /// The addresses, none of which is an answer too, or `None` while the look-up runs.
     pub(crate) fn answer(&self) -> Option<Vec<SocketAddr>> {
-        lock(&self.answer).take()
+        self.answer.try_recv().ok()
     }
 }
 
