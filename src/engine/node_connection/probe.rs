@@ -44,8 +44,8 @@ pub(super) const ALERT: u8 = 0x15;
 pub(crate) enum Probe {
     #[default]
     NotBegun,
-    Connecting(Stream, Question),
-    Asked(Stream, Question),
+    /// The question was sent if so.
+    Asking(Stream, Question, bool),
     /// There is no more to find out.
     Ended,
     /// The port speaks TLS, and the URL is not `rediss://`.
@@ -55,37 +55,42 @@ pub(crate) enum Probe {
 impl Probe {
     /// Asks a server that should speak TLS, on this connection.
     pub(crate) fn by_ping(connection: Option<Stream>) -> Probe {
-        connection.map_or(Probe::Ended, |stream| Probe::Connecting(stream, PING))
+        Probe::begin(connection, PING)
     }
 
     /// Asks a server that should not.
     pub(super) fn by_client_hello(connection: Option<Stream>) -> Probe {
+        Probe::begin(connection, CLIENT_HELLO)
+    }
+
+    fn begin(connection: Option<Stream>, question: Question) -> Probe {
         connection.map_or(Probe::Ended, |stream| {
-            Probe::Connecting(stream, CLIENT_HELLO)
+            Probe::Asking(stream, question, false)
         })
     }
 
     /// Whether the answer may still come.
     pub(super) fn is_under_way(&self) -> bool {
-        matches!(self, Probe::Connecting(..) | Probe::Asked(..))
+        matches!(self, Probe::Asking(..))
     }
 
     /// Goes on as far as that is possible without waiting. True when the server has given the
     /// decisive answer.
     pub(crate) fn advance(&mut self) -> bool {
-        if let Probe::Connecting(stream, question) = self
-            && stream.is_settled()
-        {
-            let is_asked =
-                stream.finish_connecting().is_ok() && stream.write(question.bytes).is_ok();
-            *self = match std::mem::replace(self, Probe::Ended) {
-                Probe::Connecting(stream, question) if is_asked => Probe::Asked(stream, question),
-                _ => Probe::Ended,
-            };
-        }
-        let Probe::Asked(stream, question) = self else {
+        let Probe::Asking(stream, question, is_sent) = self else {
             return false;
         };
+        if !*is_sent {
+            if !stream.is_settled() {
+                return false;
+            }
+            let sent = stream.finish_connecting();
+            if sent.and_then(|()| stream.write(question.bytes)).is_err() {
+                *self = Probe::Ended;
+                return false;
+            }
+            *is_sent = true;
+        }
         let mut first = [0];
         match stream.read(&mut first) {
             Err(error) if stream::would_block(&error) => false,

@@ -57,7 +57,7 @@ impl Probing {
         match (&self.probe, self.ended) {
             (_, Some((_, until))) => until.min(now.after(probe::LOOK)),
             (Probe::NotBegun, None) => asked_at,
-            (Probe::Connecting(..) | Probe::Asked(..), None) => now.after(probe::LOOK),
+            (Probe::Asking(..), None) => now.after(probe::LOOK),
             (Probe::Ended | Probe::SpeaksTls, None) => Timestamp::NEVER,
         }
     }
