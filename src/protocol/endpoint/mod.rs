@@ -100,9 +100,9 @@ impl Endpoint {
             return Err(EndpointError::Unencoded(character));
         }
         match scheme {
-            "redis" | "valkey" => parse_tcp(rest, false),
-            "rediss" | "valkeys" if cfg!(feature = "tls") => parse_tcp(rest, true),
-            "unix" if cfg!(unix) => parse_unix(rest),
+            "redis" | "valkey" => parse_rest(rest, false, false),
+            "rediss" | "valkeys" if cfg!(feature = "tls") => parse_rest(rest, true, false),
+            "unix" if cfg!(unix) => parse_rest(rest, false, true),
             "unix" => Err(EndpointError::UnixUnsupported),
             "rediss" | "valkeys" => Err(EndpointError::Tls),
             _ if scheme.starts_with("redis") => Err(EndpointError::UnsupportedScheme),
@@ -234,15 +234,18 @@ impl fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
+fn parse_rest(rest: &str, is_tls: bool, is_unix: bool) -> Result<Endpoint, EndpointError> {
     let (rest, query) = split_query(rest);
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (authority, path) = match rest.split_once('/') {
+        Some(parts) if !is_unix => parts,
+        _ => (rest, ""),
+    };
     let Login {
         mut handshake,
         user,
         location,
     } = parse_login(authority)?;
-    let (host, port) = parse_location(location)?;
+    let by_network = (!is_unix).then(|| parse_location(location)).transpose()?;
     let Parameters {
         database,
         durable,
@@ -256,42 +259,15 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
     }
     handshake.database = database.map_or_else(|| parse_database(path), Ok)?;
     Ok(Endpoint {
-        address: Address::Tcp(host, port),
+        address: match by_network {
+            Some(address) => address,
+            None => parse_path(location)?,
+        },
         is_tls,
         handshake,
         user,
         durable,
         server_name,
-    })
-}
-
-fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
-    let (location, query) = split_query(rest);
-    let Login {
-        mut handshake,
-        user,
-        location: path,
-    } = parse_login(location)?;
-    let Parameters {
-        database,
-        durable,
-        server_name,
-    } = Parameters::parse(query)?;
-    if server_name.is_some() {
-        return Err(EndpointError::ServerNameWithoutTls);
-    }
-    handshake.database = database.unwrap_or(0);
-    let path = percent_decoded(path)?;
-    if path.is_empty() || path.contains('\0') {
-        return Err(EndpointError::NoPath);
-    }
-    Ok(Endpoint {
-        address: Address::Unix(PathBuf::from(path)),
-        is_tls: false,
-        handshake,
-        user,
-        durable,
-        server_name: None,
     })
 }
 
@@ -379,7 +355,15 @@ fn parse_login(authority: &str) -> Result<Login<'_>, EndpointError> {
     })
 }
 
-fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
+fn parse_path(location: &str) -> Result<Address, EndpointError> {
+    let path = percent_decoded(location)?;
+    if path.is_empty() || path.contains('\0') {
+        return Err(EndpointError::NoPath);
+    }
+    Ok(Address::Unix(PathBuf::from(path)))
+}
+
+fn parse_location(location: &str) -> Result<Address, EndpointError> {
     let (host, port) = match location.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or(EndpointError::BadHost)?;
@@ -412,7 +396,7 @@ fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
     if !is_host(host) {
         return Err(EndpointError::BadHost);
     }
-    Ok((host.to_owned(), port))
+    Ok(Address::Tcp(host.to_owned(), port))
 }
 
 /// Digits, or nothing for database 0.
