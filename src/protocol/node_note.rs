@@ -142,9 +142,12 @@ impl NodeLook {
         let behind = [
             format!(" {wall} {} {nodes} ", max_ttl.as_millis()).as_bytes(),
             run_id.as_text(),
+            b" ",
+            current,
+            b" ",
+            former,
         ]
         .concat();
-        let behind = [&behind, b" ".as_slice(), current, b" ", former].concat();
         let looked = self.time.unwrap_or(0).to_string();
         let front = format!("1 {letter} ");
         let time = if new.keeps_times {
