@@ -2,8 +2,7 @@
 //! written out in Rust. The part about the queue is [`queue`](crate::embedded::queue).
 
 use super::plain::run_owned;
-use crate::algorithm::kind::EntryKind;
-use crate::algorithm::queue::{Entry, MOST_SLOTS};
+use crate::algorithm::queue::MOST_SLOTS;
 use crate::embedded::calls::{Calls, QUEUE};
 use crate::embedded::queue::{LockKind, MOST_TOLD};
 use crate::embedded::reply::{Answer, Failure, NO_ARGUMENT, Reply, Reply::Integer};
@@ -64,10 +63,7 @@ impl LockKind for Permit<'_> {
 
     /// What no client has written is sent a message, and so found to be without a receiver.
     fn kind_of(&self, member: &[u8]) -> u64 {
-        match Entry::parse(member).map(|entry| entry.kind) {
-            Some(EntryKind::Permit(permits @ 1..)) => permits.into(),
-            _ => MOST,
-        }
+        permits_of(member).unwrap_or(MOST)
     }
 
     fn fits(&mut self, calls: &Calls<'_>, count: u64, rank: usize, _: Option<u64>) -> bool {
@@ -125,6 +121,18 @@ impl LockKind for Permit<'_> {
         };
         self.times(calls).map(letter).collect()
     }
+}
+
+/// The number of permits in an entry: behind the digits of a client, of any number and case.
+fn permits_of(member: &[u8]) -> Option<u64> {
+    let is_other = |byte: &u8| !byte.is_ascii_hexdigit();
+    let client = member
+        .iter()
+        .position(is_other)
+        .filter(|&client| client > 0)?;
+    let permits = member[client..].strip_prefix(b"s")?;
+    let colon = permits.iter().position(|&byte| byte == b':')?;
+    digits(&permits[..colon]).filter(|_| permits[0] != b'0')
 }
 
 /// A number of any length; the greatest that fits represents all that are greater.

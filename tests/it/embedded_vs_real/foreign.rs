@@ -3,7 +3,7 @@
 use super::requests::{LONG, token};
 use super::*;
 use quorumlock::protocol::kinds::plain::EXTEND;
-use quorumlock::protocol::kinds::{fenced, plain};
+use quorumlock::protocol::kinds::{fenced, permit, plain};
 
 /// The greatest fence.
 const MOST: u64 = (1 << 53) - 1;
@@ -104,6 +104,40 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                     "{value:?} {request:?}: {reply}"
                 );
             }
+        }
+    }
+}
+
+/// An entry that names no number counts with the most permits: one is free, and it has no receiver.
+#[test]
+fn entries_of_no_client_count_with_the_same_numbers_of_permits() {
+    let queue = "quorumlock-queue:quorumlock-permits:jobs";
+    let (token, entry) = (token('1'), "0000000000000007s3:1");
+    let script = ["EVAL", permit::SCRIPT.text, "1", "jobs#0"];
+    let take = ["take", &token, LONG, entry, "9", "f", "", "3"];
+    let take = [&script[..], &take].concat();
+    for (server, node) in pairs() {
+        let mut sides = connect_both(&server, &node);
+        for (member, is_number) in [
+            ("000000000000000as3:x", true),
+            ("000000000000000As3:1", true),
+            ("as3:1", true),
+            ("as03:1", false),
+            ("as3", false),
+            ("s3:1", false),
+        ] {
+            let left = sides.each_mut().map(|side| {
+                for slot in ["jobs#0", "jobs#1", "jobs#2"] {
+                    side.say(&["SET", slot, "x"]);
+                }
+                side.say(&["ZADD", queue, "5", member]);
+                side.say(&take);
+                let left = side.say(&["ZCARD", queue]);
+                side.say(&["DEL", queue]);
+                left
+            });
+            let expected = if is_number { ":2\r\n" } else { ":1\r\n" };
+            assert_eq!(left, [expected; 2], "{member}");
         }
     }
 }
