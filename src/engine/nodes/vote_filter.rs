@@ -200,44 +200,27 @@ impl VoteFilter<'_> {
         now: Timestamp,
     ) -> bool {
         let is_attempt = matches!(purpose, Some(Purpose::Acquire(_)));
-        match (is_attempt, vote) {
+        match *vote {
             // One lock cannot be served. Others can.
-            (
-                _,
-                &Vote::Fault(
-                    fault @ Fault {
-                        cause: Cause::UnexpectedValue | Cause::FenceAhead,
-                        ..
-                    },
-                ),
-            ) => {
+            Vote::Fault(fault)
+                if matches!(fault.cause, Cause::UnexpectedValue | Cause::FenceAhead) =>
+            {
                 self.states.record_fault(self.node, fault);
             }
-            (
-                _,
-                Vote::Fault(
-                    Fault {
-                        cause: Cause::Quarantined,
-                        ..
-                    }
-                    | Fault {
-                        phase: Phase::Handshake,
-                        ..
-                    },
-                ),
-            ) => {}
-            (true, &Vote::Fault(fault)) => {
+            Vote::Fault(fault)
+                if fault.cause == Cause::Quarantined || fault.phase == Phase::Handshake => {}
+            Vote::Fault(fault) if is_attempt => {
                 self.states.mark_refusing(self.node, fault, now);
                 return false;
             }
-            (false, &Vote::Fault(fault)) => {
+            Vote::Fault(fault) => {
                 if self.states.is_up(self.node) {
                     self.states.record_fault(self.node, fault);
                 }
                 return !self.states.is_refusing(self.node);
             }
-            (true, _) => {}
-            (false, _) => return !self.states.is_refusing(self.node),
+            _ if is_attempt => {}
+            _ => return !self.states.is_refusing(self.node),
         }
         if is_attempt {
             self.states.clear_refusing(self.node);
