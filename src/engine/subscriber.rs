@@ -185,14 +185,12 @@ impl Subscriber {
         if let SocketState::Connecting(stream) = &self.socket
             && stream.is_settled()
         {
-            match stream.finish_connecting() {
-                Ok(()) => match self.transport.begin(Arc::clone(stream)) {
-                    Ok(transport) => {
-                        self.socket = SocketState::Open(transport);
-                        self.subscription.connected(now);
-                    }
-                    Err(error) => return self.fail(broken(&error), now),
-                },
+            let made = stream.finish_connecting();
+            match made.and_then(|()| self.transport.begin(Arc::clone(stream))) {
+                Ok(transport) => {
+                    self.socket = SocketState::Open(transport);
+                    self.subscription.connected(now);
+                }
                 Err(error) => return self.fail(broken(&error), now),
             }
         }
