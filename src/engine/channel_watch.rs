@@ -48,18 +48,16 @@ impl ChannelWatch {
         interrupt: &Arc<Interrupt>,
     ) -> WatchRegistration {
         let mut state = lock(&self.state);
-        let channel = channel.clone();
-        let interrupt = Arc::clone(interrupt);
         state.waits.push(WatchedWait {
-            channel,
-            interrupt: Arc::clone(&interrupt),
+            channel: channel.clone(),
+            interrupt: Arc::clone(interrupt),
             is_armed: true,
         });
         state.tell_change();
         let is_watched = state.changed.is_some() || self.start(&mut state);
         WatchRegistration {
             watch: Arc::clone(self),
-            interrupt,
+            interrupt: Arc::clone(interrupt),
             is_watched,
         }
     }
