@@ -103,7 +103,7 @@ impl Mutant {
     /// As [`plant`](Mutant::plant), unless the place is not the only one of its kind.
     fn try_plant(&self, text: &str) -> Result<String, String> {
         let mut text = text.to_owned();
-        for (old, new) in self.edits() {
+        for (old, new) in self.edits {
             let places = text.matches(old).count();
             if places != 1 {
                 return Err(format!(
