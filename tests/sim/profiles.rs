@@ -84,15 +84,10 @@ fn paused_writers(plan: &mut Plan, random: &mut Random) {
 
 /// Keys live for longer than the run takes to look for remaining keys.
 fn absent_nodes(plan: &mut Plan, random: &mut Random) {
-    reset(plan, random, &[3, 3, 5], &[1, 2]);
-    plan.ttls = vec![random.between(30_000, 60_000)];
-    plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
+    outlive(plan, random, &[3, 3, 5], 30_000, 3);
     if random.once_in(2) {
         plan.restart_policy = RestartPolicy::Observed;
     }
-    each_client(plan, |client| client.threads = 3);
-    plan.resources = 3;
-    plan.idle = 20 * MILLISECOND;
     for node in &mut plan.nodes {
         if random.once_in(2) {
             node.flavour = ServerKind::Redis;
@@ -105,7 +100,21 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
         let kind = Kind::crash(Data::Kept, is_dark);
         strike(plan, random, kind.of_node(node).lasting(time));
     }
-    for _ in 0..random.between(10, 40) {
+    forget_scripts(plan, random, 10, 40);
+}
+
+/// Few clients with many locks of keys that live for longer than the run.
+fn outlive(plan: &mut Plan, random: &mut Random, nodes: &[usize], least_ttl: u64, threads: usize) {
+    reset(plan, random, nodes, &[1, 2]);
+    plan.ttls = vec![random.between(least_ttl, 60_000)];
+    plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
+    each_client(plan, |client| client.threads = threads);
+    plan.resources = 3;
+    plan.idle = 20 * MILLISECOND;
+}
+
+fn forget_scripts(plan: &mut Plan, random: &mut Random, least: u64, most: u64) {
+    for _ in 0..random.between(least, most) {
         let node = random.index(plan.nodes.len());
         strike(plan, random, Kind::ForgetScripts.of_node(node));
     }
@@ -357,12 +366,7 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
 /// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to
 /// look for leftover keys.
 fn refused_releases(plan: &mut Plan, random: &mut Random) {
-    reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
-    plan.ttls = vec![random.between(40_000, 60_000)];
-    plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
-    each_client(plan, |client| client.threads = 2);
-    plan.resources = 3;
-    plan.idle = 20 * MILLISECOND;
+    outlive(plan, random, &[1, 3, 3, 5], 40_000, 2);
     plan.is_fenced = random.once_in(2);
     for _ in 0..random.between(20, 60) {
         let node = random.index(plan.nodes.len());
@@ -371,10 +375,7 @@ fn refused_releases(plan: &mut Plan, random: &mut Random) {
         let kind = Kind::Refuse(refusal);
         strike(plan, random, kind.of_node(node).lasting(time));
     }
-    for _ in 0..random.between(20, 60) {
-        let node = random.index(plan.nodes.len());
-        strike(plan, random, Kind::ForgetScripts.of_node(node));
-    }
+    forget_scripts(plan, random, 20, 60);
 }
 
 /// No clock matters to fences: here they are set at will, and nothing else is judged.

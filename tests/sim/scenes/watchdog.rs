@@ -384,19 +384,26 @@ fn the_last_handle_waits_for_no_callback_longer_than_a_node_may_take() {
     });
 }
 
+/// Does this where the loss of the lock is reported, and stores how long it took.
+fn calls_back(guard: &MutexGuard, work: impl FnOnce() + Send + 'static) -> Arc<AtomicU64> {
+    let time = Arc::new(AtomicU64::new(u64::MAX));
+    let of_callback = Arc::clone(&time);
+    let called = move || {
+        let begun = now();
+        work();
+        of_callback.store(now() - begun, Ordering::Relaxed);
+    };
+    guard.on_lost(called).unwrap();
+    time
+}
+
 #[test]
 fn a_callback_that_drops_the_last_handle_does_not_wait_for_itself() {
     play_quiet(|redlock| {
         let guard = watched(&redlock);
         let all = Arc::new(Mutex::new(None));
-        let (taken, time) = (Arc::clone(&all), Arc::new(AtomicU64::new(u64::MAX)));
-        let of_callback = Arc::clone(&time);
-        let called = move || {
-            let begun = now();
-            drop(taken.lock().map(|mut all| all.take()));
-            of_callback.store(now() - begun, Ordering::Relaxed);
-        };
-        guard.on_lost(called).unwrap();
+        let taken = Arc::clone(&all);
+        let time = calls_back(&guard, move || drop(taken.lock().map(|mut all| all.take())));
         all.lock().unwrap().replace((guard, redlock));
         flush([0, 1]);
         pass(8_000);
@@ -412,14 +419,7 @@ fn a_shutdown_in_a_callback_of_the_thread_does_not_wait() {
     play_quiet(|redlock| {
         let other = redlock.mutex("r1").lock().unwrap();
         let guard = watched(&redlock);
-        let time = Arc::new(AtomicU64::new(u64::MAX));
-        let of_callback = Arc::clone(&time);
-        let called = move || {
-            let begun = now();
-            drop(redlock.shutdown(secs(5)));
-            of_callback.store(now() - begun, Ordering::Relaxed);
-        };
-        guard.on_lost(called).unwrap();
+        let time = calls_back(&guard, move || drop(redlock.shutdown(secs(5))));
         flush([0, 1]);
         pass(15_000);
         let taken = time.load(Ordering::Relaxed);
