@@ -25,6 +25,17 @@ macro_rules! assert_soon {
 }
 pub(crate) use assert_soon;
 
+/// A function that picks this from an event, if it is one of that kind.
+macro_rules! picked {
+    ($event:pat => $picked:expr) => {
+        |event: &Event| match event {
+            $event => Some($picked),
+            _ => None,
+        }
+    };
+}
+pub(crate) use picked;
+
 /// A client of these servers with a long node timeout.
 pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
     builder(servers).build().unwrap()
@@ -214,6 +225,25 @@ pub(crate) fn wait_for<K: Kind>(mutex: &Mutex<K>) -> MutexGuard<K> {
         .lock_timeout(SOON)
         .expect("enough nodes answer")
         .expect("the lock becomes free")
+}
+
+/// Waits for a lock that is held, in another thread; `during` happens while it waits. Returns how
+/// long it took from the end of that until it had the lock.
+#[track_caller]
+pub(crate) fn time_to_wake<K: Kind>(mutex: &Mutex<K>, during: impl FnOnce()) -> Duration {
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let guard = wait_for(mutex);
+            let at = Instant::now();
+            unlock(guard);
+            at
+        });
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waiting.is_finished(), "{mutex:?}");
+        during();
+        let done = Instant::now();
+        waiting.join().unwrap().saturating_duration_since(done)
+    })
 }
 
 /// That this fails with an error of this kind.

@@ -13,10 +13,9 @@ fn plan(binary: &std::path::Path) -> Plan {
 
 /// Where each node was led.
 fn moves(seen: &Seen<(String, String)>, builder: Builder) -> Builder {
-    builder.observer(seen.by(|event| match event {
-        Event::NodeMoved { node, master, .. } => Some((node.to_string(), master.to_string())),
-        _ => None,
-    }))
+    builder.observer(seen.by(
+        picked!(Event::NodeMoved { node, master, .. } => (node.to_string(), master.to_string())),
+    ))
 }
 
 /// A lock of each kind that one client at a time has.
@@ -41,19 +40,7 @@ fn lives(mine: &Redlock, theirs: &Redlock) {
         let guard = wait_for(&mutex);
         assert!(is_held(&other), "{other:?}");
         extend(&guard, LONG_TTL);
-        let waited = thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                let next = wait_for(&other);
-                let at = Instant::now();
-                unlock(next);
-                at
-            });
-            thread::sleep(Duration::from_millis(100));
-            assert!(!waiting.is_finished(), "{other:?}");
-            let released = Instant::now();
-            unlock(guard);
-            waiting.join().unwrap().saturating_duration_since(released)
-        });
+        let waited = time_to_wake(&other, || unlock(guard));
         // The delay between attempts is much longer.
         assert!(waited < SOON / 2, "{other:?}: {waited:?}");
     }

@@ -93,10 +93,7 @@ pub(crate) fn rotation(usually: u64) -> Duration {
 
 /// For locks that are held and taken by nodes whose credentials rotate.
 pub(crate) fn for_load(servers: &[Server]) -> Builder {
-    Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .ttl(Duration::from_secs(3))
-        .node_timeout(Duration::from_secs(1))
+    builder(servers).ttl(Duration::from_secs(3))
 }
 
 /// Eight threads take locks under watchdogs, and one lock is held, while `rotate` runs, which gets
@@ -187,16 +184,13 @@ fn an_open_connection_logs_in_anew_and_stays() {
     let server = Fake::healthy();
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
-    let redlock = Redlock::builder()
-        .node(server.url())
-        .credentials(move |address| {
-            assert!(address.starts_with("127.0.0.1:"), "{address}");
-            // Three calls for each password: only another one is sent.
-            let call = counter.fetch_add(1, Ordering::Relaxed) / 3;
-            Ok(Credentials::new(format!("p{call}")).refresh_after(REFRESH))
-        })
-        .build()
-        .unwrap();
+    let provider = move |address: &str| {
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+        // Three calls for each password: only another one is sent.
+        let call = counter.fetch_add(1, Ordering::Relaxed) / 3;
+        Ok(Credentials::new(format!("p{call}")).refresh_after(REFRESH))
+    };
+    let redlock = client_at([server.url()], |builder| builder.credentials(provider));
     let mutex = redlock.mutex("a");
     assert!(eventually(LONG, || {
         pair(&mutex);
@@ -309,13 +303,11 @@ fn a_provider_that_fails_is_named_and_nothing_that_it_returned() {
         ),
     ];
     for (provider, expected) in table {
-        let redlock = Redlock::builder()
-            .node(server.url())
+        let redlock = client_at([server.url()], |builder| {
             // A panic takes a while, on a busy machine: it prints where it was.
-            .node_timeout(Duration::from_secs(2))
-            .credentials(move |_| provider())
-            .build()
-            .unwrap();
+            let builder = builder.node_timeout(Duration::from_secs(2));
+            builder.credentials(move |_| provider())
+        });
         let begin = Instant::now();
         let error = redlock.mutex("a").try_lock().unwrap_err();
         // An error ends the call when it is there, and not at the limit of the attempt, 4 s.
@@ -341,17 +333,16 @@ fn a_provider_that_fails_is_named_and_nothing_that_it_returned() {
 fn a_provider_that_blocks_for_one_node_delays_no_lock() {
     let servers = Server::several(3).unwrap();
     let slow = servers[1].address();
-    let redlock = Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .node_timeout(Duration::from_secs(2))
-        .credentials(move |node| {
-            if node == slow {
-                thread::sleep(LONG);
-            }
-            Err("none".into())
-        })
-        .build()
-        .unwrap();
+    let provider = move |node: &str| {
+        if node == slow {
+            thread::sleep(LONG);
+        }
+        Err("none".into())
+    };
+    let redlock = client_with(&servers, |builder| {
+        let builder = builder.node_timeout(Duration::from_secs(2));
+        builder.credentials(provider)
+    });
     // All fail here, and none waits for the one that blocks longer than for a connection.
     let begin = Instant::now();
     assert!(redlock.mutex("a").try_lock().is_err());

@@ -313,18 +313,11 @@ fn a_free_lock_goes_to_the_one_that_waits_while_that_is_subscribed() {
     no_entry_stays(&servers);
 }
 
-fn position(event: &Event) -> Option<Option<u32>> {
-    if let Event::Acquired { position, .. } = event {
-        Some(*position)
-    } else {
-        None
-    }
-}
-
 #[test]
 fn the_event_of_an_acquisition_has_the_position() {
     let servers = Server::several(3).unwrap();
     let seen = Seen::nothing();
+    let position = picked!(Event::Acquired { position, .. } => *position);
     let clients =
         [(); 2].map(|()| client_with(&servers, |builder| builder.observer(seen.by(position))));
     let locks = clients.each_ref().map(fair);

@@ -23,13 +23,6 @@ fn known(count: usize) -> Vec<Server> {
 /// The mismatches, with their nodes.
 type Journal = Seen<(String, Mismatch)>;
 
-fn mismatch(event: &Event) -> Option<(String, Mismatch)> {
-    match event {
-        Event::NodeMismatched { node, mismatch, .. } => Some((node.to_string(), *mismatch)),
-        _ => None,
-    }
-}
-
 /// What was reported of these servers, in their order, and of no other.
 #[track_caller]
 fn has(journal: &Journal, servers: &[Server], expected: &[Mismatch]) {
@@ -57,6 +50,9 @@ fn has(journal: &Journal, servers: &[Server], expected: &[Mismatch]) {
 /// A client that reports to a journal, and counts.
 fn watched(builder: Builder) -> (Redlock, Journal, Counters) {
     let journal = Seen::nothing();
+    let mismatch = picked!(
+        Event::NodeMismatched { node, mismatch, .. } => (node.to_string(), *mismatch)
+    );
     let counters = Counters::new();
     let client = builder
         .observer(journal.by(mismatch))

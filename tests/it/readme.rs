@@ -38,15 +38,6 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
     assert!(said.starts_with("held for 4.9"), "{said}");
 }
 
-/// What a node refused to publish or subscribe.
-fn refusal(event: &Event) -> Option<String> {
-    if let Event::ReleaseNotificationsRefused { fault, .. } = event {
-        Some(fault.to_string())
-    } else {
-        None
-    }
-}
-
 /// Major and minor version, and whether it is Valkey.
 fn version(server: &Server) -> ((u32, u32), bool) {
     let of = |field: &str| {
@@ -79,6 +70,8 @@ fn order(client: &Redlock) -> Mutex {
 /// Takes, extends and releases a lock, hears of a release by another client, and is heard.
 fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex<Any>) {
     let refusals = Seen::nothing();
+    // What a node refused to publish or subscribe.
+    let refusal = picked!(Event::ReleaseNotificationsRefused { fault, .. } => fault.to_string());
     let client = || {
         let patient = Redlock::builder().node(url).node_timeout(LONG_NODE_TIMEOUT);
         let patient = patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50));

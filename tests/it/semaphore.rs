@@ -94,19 +94,12 @@ fn of_different_numbers_the_largest_counts() {
     assert!(is_held(&few) && is_held(&many));
 }
 
-fn round_trips(event: &Event) -> Option<u32> {
-    if let Event::Acquired { round_trips, .. } = event {
-        Some(*round_trips)
-    } else {
-        None
-    }
-}
-
 #[test]
 fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
     let servers = Server::several(3).unwrap();
     let trips = Seen::nothing();
-    let mine = client_with(&servers, |builder| builder.observer(trips.by(round_trips)));
+    let pick = picked!(Event::Acquired { round_trips, .. } => *round_trips);
+    let mine = client_with(&servers, |builder| builder.observer(trips.by(pick)));
     let here = semaphore(&mine, 8);
     let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
     // Whatever this client holds itself is no crowd.

@@ -207,20 +207,14 @@ fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
     }
 }
 
-fn acquired_name(event: &Event) -> Option<String> {
-    if let Event::Acquired { name, .. } = event {
-        Some(name.to_string())
-    } else {
-        None
-    }
-}
-
 #[test]
 fn events_call_a_set_by_all_its_names() {
     let server = Server::start().unwrap();
     let names = Seen::nothing();
     let client = client_with([&server], |builder| {
-        builder.prefix("app:").observer(names.by(acquired_name))
+        builder
+            .prefix("app:")
+            .observer(names.by(picked!(Event::Acquired { name, .. } => name.to_string())))
     });
     let guard = take(&set(&client, &["b", "a"]));
     assert_eq!(names.all(), ["a, b"]);

@@ -242,10 +242,7 @@ fn an_observer_does_not_wait() {
     let reasons = Seen::nothing();
     let shut_down = {
         let own = Arc::clone(&own);
-        let keep = outcomes.by(|event| match event {
-            Event::Acquired { .. } => Some(()),
-            _ => None,
-        });
+        let keep = outcomes.by(picked!(Event::Acquired { .. } => ()));
         move |event: &Event| {
             if let (Event::Acquired { .. }, Some(own)) = (event, own.get()) {
                 let outcome = own.shutdown(SOON * 6).unwrap();
@@ -256,10 +253,7 @@ fn an_observer_does_not_wait() {
     };
     let client = builder(&servers)
         .observer(shut_down)
-        .observer(reasons.by(|event| match event {
-            Event::GaveUp { reason, .. } => Some(*reason),
-            _ => None,
-        }))
+        .observer(reasons.by(picked!(Event::GaveUp { reason, .. } => *reason)))
         .build()
         .unwrap();
     own.set(client.clone()).unwrap();

@@ -21,24 +21,6 @@ fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
     builder(servers).retry_delay(LONG, LONG).place_lease(LONG)
 }
 
-/// Waits for a lock that is held, in another thread; `during` happens while it waits. Returns how
-/// long it took from the end of that until it had the lock.
-fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            let guard = wait_for(&long_lock(mine, key));
-            let at = Instant::now();
-            unlock(guard);
-            at
-        });
-        thread::sleep(ARRIVAL);
-        assert!(!waiting.is_finished());
-        during();
-        let done = Instant::now();
-        waiting.join().unwrap().saturating_duration_since(done)
-    })
-}
-
 #[test]
 fn a_release_wakes_a_waiter_in_another_program() {
     let servers = Server::several(3).unwrap();
@@ -46,7 +28,7 @@ fn a_release_wakes_a_waiter_in_another_program() {
     let theirs = patient(&servers).build().unwrap();
     for is_dropped in [false, true] {
         let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || {
+        let took = time_to_wake(&long_lock(&mine, "k"), || {
             if is_dropped {
                 drop(held)
             } else {
@@ -76,7 +58,7 @@ fn a_release_is_published_in_each_form() {
         // The second time, a script is called by its hash.
         for _ in 0..2 {
             let held = take(&long_lock(&theirs, "k"));
-            let took = time_to_wake(&mine, "k", || drop(held));
+            let took = time_to_wake(&long_lock(&mine, "k"), || drop(held));
             assert!(took < PROMPT, "{flavour:?}: {took:?}");
         }
     }
@@ -101,7 +83,7 @@ fn a_client_that_is_not_told_asks_by_the_delay_and_tells_others() {
         let mine = client(mine);
         let theirs = client(theirs);
         let held = take(&long_lock(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || {
+        let took = time_to_wake(&long_lock(&mine, "k"), || {
             drop(held);
         });
         // What it has slept through before it was released is taken off.
@@ -117,7 +99,7 @@ fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let mine = client();
     let theirs = client();
     let held = take(&long_lock(&theirs, "k"));
-    time_to_wake(&mine, "k", || drop(held));
+    time_to_wake(&long_lock(&mine, "k"), || drop(held));
     assert_eq!(
         ["subscribe", "publish", "zadd"].map(|command| calls(&server, command)),
         [0; 3]

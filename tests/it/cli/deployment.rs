@@ -55,6 +55,13 @@ impl Words for Vec<&str> {
     }
 }
 
+/// Words in one text, and others behind them that may have blanks, such as a script.
+impl<const N: usize> Words for (&str, [&str; N]) {
+    fn words(&self) -> Vec<&str> {
+        [self.0.words(), self.1.to_vec()].concat()
+    }
+}
+
 /// Several servers that are one deployment.
 pub(super) struct Deployment {
     pub(super) servers: Vec<Server>,

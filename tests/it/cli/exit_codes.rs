@@ -33,9 +33,8 @@ fn every_exit_code_says_what_happened() {
         deployment.ends(expected, words);
     }
     for (names, script, code) in [("a b", "exit 3", 3), ("a", "kill -9 $$", 137)] {
-        let mut tool = deployment.tool(&format!("run {names} -- sh -c"));
-        tool.arg(script);
-        run(tool).exits(code);
+        let words = format!("run {names} -- sh -c");
+        deployment.ends(code, &(&*words, [script]));
     }
     run(tool("run a -- true")).exits(78);
     held.terminate();
@@ -111,9 +110,7 @@ fn messages_name_options() {
 #[test]
 fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
     let deployment = Deployment::of(3);
-    let mut tool = deployment.tool("run --ttl 1s a -- sh -c");
-    tool.arg("trap '' TERM; sleep 99");
-    let running = Running::start(tool);
+    let running = deployment.start(&("run --ttl 1s a -- sh -c", ["trap '' TERM; sleep 99"]));
     deployment.wait_for_keys(3);
     command_each(&deployment.servers, "DEL a");
     running.wait().exits(70).reports("the lock was lost");
@@ -239,12 +236,9 @@ fn the_command_inherits_what_run_has_inherited_and_no_other_descriptor() {
 fn events_on_standard_output_or_error_leave_both_to_the_command() {
     let deployment = Deployment::of(1);
     for descriptor in ["1", "2"] {
-        let mut tool = deployment.tool(&format!("run --json-events {descriptor} a -- sh -c"));
-        tool.arg("echo to output && echo to error >&2");
-        let ended = run(tool)
-            .exits(0)
-            .prints("to output\n")
-            .reports("to error\n");
+        let words = format!("run --json-events {descriptor} a -- sh -c");
+        let ended = deployment.succeeds(&(&*words, ["echo to output && echo to error >&2"]));
+        let ended = ended.prints("to output\n").reports("to error\n");
         let Ended { out, err, .. } = ended;
         let events = if descriptor == "1" { &out } else { &err };
         assert!(events.contains("\"event\":\"started\""), "{events}");

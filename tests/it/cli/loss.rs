@@ -204,9 +204,8 @@ fn nothing_of_the_group_is_left() {
 #[test]
 fn what_a_command_leaves_behind_ends_before_the_release() {
     let deployment = Deployment::of(1);
-    let mut tool = deployment.tool("run --grace 300ms a -- sh -c");
-    tool.arg("(trap '' TERM; sleep 99) & echo $!");
-    let ended = run(tool);
+    let script = "(trap '' TERM; sleep 99) & echo $!";
+    let ended = deployment.run(&("run --grace 300ms a -- sh -c", [script]));
     let pid: u32 = ended.out.trim().parse().unwrap();
     assert_eq!(
         (ended.code, exists(pid), deployment.keys()),
@@ -236,9 +235,7 @@ if os.fork() == 0:
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
 ";
-    let mut tool = deployment.tool(&[
-        "run", "--grace", "300ms", "a", "--", "python3", "-c", script,
-    ]);
+    let mut tool = deployment.tool(&("run --grace 300ms a -- python3 -c", [script]));
     tool.arg(&left).stdout(Stdio::null()).stderr(Stdio::null());
     run(tool).exits(0);
     let pids = fs::read_to_string(&left).unwrap();
@@ -319,9 +316,7 @@ fn a_process_of_another_group_is_left_alone() {
     // The command starts it, waits until it has a session of its own, and ends.
     let script = "setsid sh -c 'echo $$ > \"$0\"; exec sleep 99' \"$0\" >/dev/null 2>&1 & \
                   while [ ! -s \"$0\" ]; do sleep 0.01; done";
-    let mut tool = deployment.tool(&["run", "a", "--", "sh", "-c", script]);
-    tool.arg(&file);
-    let ended = run(tool).exits(0);
+    let ended = deployment.succeeds(&("run a -- sh -c", [script, file.to_str().unwrap()]));
     let pid: u32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     assert!(exists(pid), "{}", ended.all());
     send(pid, Signal::SIGKILL);

@@ -110,15 +110,11 @@ fn is_of_tls(text: &str) -> bool {
 #[test]
 fn a_time_to_live_has_its_unit() {
     let deployment = Deployment::of(1);
-    let mut tool = deployment.tool("run a -- sh -c");
-    tool.arg("echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N")
-        .env("QUORUMLOCK_TTL", "5s");
-    let ended = run(tool);
-    let times: Vec<i64> = ended
-        .out
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .collect();
+    let script = "echo $QUORUMLOCK_EXPIRES_UNIX_MS; date +%s%3N";
+    let mut tool = deployment.tool(&("run a -- sh -c", [script]));
+    let ended = run(tool.env("QUORUMLOCK_TTL", "5s"));
+    let times = ended.out.lines().map(|line| line.parse().unwrap());
+    let times: Vec<i64> = times.collect();
     assert!(
         (0..=5000).contains(&(times[0] - times[1])),
         "{}",

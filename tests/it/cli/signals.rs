@@ -198,9 +198,7 @@ fn the_lock_is_held_while_the_group_lives_whichever_signal_ends_a_part_of_it() {
     let folder = folder();
     let file = folder.join("left");
     let script = "(trap '' TERM; sleep 1; : > \"$0\") & sh -c 'kill -40 $$'; kill -40 $$";
-    let mut tool = deployment.tool(&["run", "a", "--", "sh", "-c", script]);
-    tool.arg(&file);
-    let running = Running::start(tool);
+    let running = deployment.start(&("run a -- sh -c", [script, file.to_str().unwrap()]));
     deployment.wait_for_keys(1);
     let ended = running.wait();
     assert!(file.exists(), "released before: {}", ended.all());

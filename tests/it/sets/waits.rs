@@ -13,7 +13,7 @@ fn a_set_waits_where_a_node_has_no_scripts() {
     let downs = Seen::nothing();
     let builder = Redlock::builder()
         .nodes(nodes.iter().map(EmbeddedNode::url))
-        .observer(downs.by(|event| matches!(event, Event::NodeDown { .. }).then_some(())));
+        .observer(downs.by(picked!(Event::NodeDown { .. } => ())));
     let mine = builder.build().unwrap();
     let theirs = client();
     let other = client();
@@ -82,7 +82,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     let client = client_with([&server], |builder| {
         builder
             .node_timeout(SOON)
-            .observer(waits.by(|event| matches!(event, Event::Waiting { .. }).then_some(())))
+            .observer(waits.by(picked!(Event::Waiting { .. } => ())))
     });
     let lock = long_lock(&client, "b").lock().unwrap();
     let before = calls(&server, "set");

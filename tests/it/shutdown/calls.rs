@@ -26,16 +26,10 @@ fn no_lock_of_any_kind_is_granted_and_no_node_is_asked() {
         let servers = Server::several(nodes).unwrap();
         let reasons = Seen::nothing();
         let counters = Counters::new();
-        let client = builder(&servers)
-            .counters(&counters)
-            .observer(reasons.by(|event| match event {
-                Event::GaveUp {
-                    reason, attempts, ..
-                } => Some((*reason, *attempts)),
-                _ => None,
-            }))
-            .build()
-            .unwrap();
+        let pick = picked!(Event::GaveUp { reason, attempts, .. } => (*reason, *attempts));
+        let client = client_with(&servers, |builder| {
+            builder.counters(&counters).observer(reasons.by(pick))
+        });
         let clone = client.clone();
         let kept = long_lock(&client, "kept");
         let read = client.read_mutex("read").ttl(LONG_TTL);

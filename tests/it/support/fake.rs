@@ -10,6 +10,7 @@
 //! Every command is recorded with the connection that it came on. Dropping the fake closes its
 //! connections and joins its threads, whatever they are doing.
 
+use super::listener::{Listener, bind, lock, spawn};
 use crate::prelude::*;
 use std::io::{BufRead, Read, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -53,9 +54,8 @@ pub(crate) fn bulk(text: &str) -> String {
 
 /// A listening fake.
 pub(crate) struct Fake {
-    port: u16,
     shared: Arc<Shared>,
-    listener: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 impl Fake {
@@ -63,25 +63,15 @@ impl Fake {
     pub(crate) fn scripted(
         script: impl FnMut(usize, Event<'_>) -> Vec<Act> + Send + 'static,
     ) -> Fake {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
-        let port = listener
-            .local_addr()
-            .expect("the port that was bound")
-            .port();
         let shared = Arc::new(Shared {
             changed: Condvar::new(),
             script: Mutex::new(Box::new(script)),
             state: Mutex::new(State::default()),
         });
-        let listener = spawn("fake listener", {
-            let shared = Arc::clone(&shared);
-            move || accept(&listener, &shared)
-        });
-        Fake {
-            port,
-            shared,
-            listener: Some(listener),
-        }
+        let accepting = Arc::clone(&shared);
+        let accept = move |listener: &TcpListener| accept(listener, &accepting);
+        let listener = Listener::accepting("fake listener", bind(), accept);
+        Fake { shared, listener }
     }
 
     /// A well-behaved, empty master: every SET succeeds.
@@ -92,12 +82,9 @@ impl Fake {
     /// Well-behaved, except that this command (`"SET"`, in any case) gets these acts in place of
     /// its answer.
     pub(crate) fn healthy_but(name: &'static str, acts: Vec<Act>) -> Fake {
-        Fake::on_command(move |command| {
-            if is(command, name) {
-                acts.clone()
-            } else {
-                vec![Act::Say(healthy(command))]
-            }
+        Fake::on_command(move |command| match is(command, name) {
+            true => acts.clone(),
+            false => vec![Act::Say(healthy(command))],
         })
     }
 
@@ -183,44 +170,35 @@ impl Fake {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.listener.port
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+        format!("redis://{}:{}", Ipv4Addr::LOCALHOST, self.listener.port)
     }
 
     /// Everything received so far, in order, on all connections.
     pub(crate) fn commands(&self) -> Vec<Command> {
-        self.shared
-            .state()
-            .received
-            .iter()
-            .map(|(_, command)| command.clone())
-            .collect()
+        self.received(|_| true)
     }
 
     /// What was received on the connection with this number, counting from 0.
     pub(crate) fn commands_on(&self, connection: usize) -> Vec<Command> {
+        self.received(|on| on == connection)
+    }
+
+    fn received(&self, is_on: impl Fn(usize) -> bool) -> Vec<Command> {
         let state = self.shared.state();
-        state
-            .received
-            .iter()
-            .filter(|(on, _)| *on == connection)
-            .map(|(_, command)| command.clone())
-            .collect()
+        let received = state.received.iter().filter(|(on, _)| is_on(*on));
+        received.map(|(_, command)| command.clone()).collect()
     }
 
     /// Waits until at least `count` commands with this name have arrived; false when they have not
     /// in time.
     pub(crate) fn wait_for(&self, name: &str, count: usize, timeout: Duration) -> bool {
         self.shared.wait_until(timeout, |state| {
-            state
-                .received
-                .iter()
-                .filter(|(_, command)| is(command, name))
-                .count()
-                >= count
+            let commands = state.received.iter().map(|(_, command)| command);
+            commands.filter(|command| is(command, name)).count() >= count
         })
     }
 
@@ -271,11 +249,7 @@ impl Drop for Fake {
             }
         }
         self.shared.changed.notify_all();
-        // The listener looks at `stopping` after each connection: this is one.
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join();
-        }
+        self.listener.end();
     }
 }
 
@@ -348,9 +322,8 @@ struct State {
 }
 
 impl Shared {
-    /// A script that panicked, failing its test, must not keep the fake from being dropped.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn wait_until(&self, timeout: Duration, condition: impl Fn(&State) -> bool) -> bool {
@@ -423,14 +396,7 @@ impl Connection<'_> {
     }
 
     fn react(&self, event: Event<'_>) -> io::Result<()> {
-        let acts = {
-            let mut script = self
-                .shared
-                .script
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            script(self.number, event)
-        };
+        let acts = lock(&self.shared.script)(self.number, event);
         acts.into_iter().try_for_each(|act| self.perform(act))
     }
 
@@ -498,11 +464,4 @@ pub(crate) fn is(command: &Command, name: &str) -> bool {
     command
         .first()
         .is_some_and(|first| first.eq_ignore_ascii_case(name))
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(body)
-        .expect("a thread")
 }

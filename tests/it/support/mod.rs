@@ -12,6 +12,7 @@ pub(crate) mod child;
 pub(crate) mod exposition;
 pub(crate) mod fake;
 pub(crate) mod handler;
+pub(crate) mod listener;
 pub(crate) mod package;
 pub(crate) mod preload;
 pub(crate) mod process;

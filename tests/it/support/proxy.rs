@@ -11,6 +11,7 @@
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
+use super::listener::{Listener, bind, lock, spawn};
 use crate::prelude::*;
 use std::io::{Read, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,9 +40,8 @@ pub(crate) enum Direction {
 
 /// A proxy in front of one server.
 pub(crate) struct Proxy {
-    port: u16,
     shared: Arc<Shared>,
-    listener: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 impl Proxy {
@@ -60,7 +60,7 @@ impl Proxy {
 
     /// A proxy that leads to this port of 127.0.0.1. The server need not be there yet.
     pub(crate) fn before(server: u16) -> Proxy {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
+        let listener = bind();
         // The connections that it accepts have this too.
         SockRef::from(&listener)
             .set_tcp_mss(SEGMENT)
@@ -68,10 +68,6 @@ impl Proxy {
         SockRef::from(&listener)
             .set_recv_buffer_size(WINDOW)
             .expect("a size of a buffer");
-        let port = listener
-            .local_addr()
-            .expect("the port that was bound")
-            .port();
         let state = Mutex::new(State {
             server,
             ..State::default()
@@ -80,19 +76,14 @@ impl Proxy {
             changed: Condvar::new(),
             state,
         });
-        let listener = spawn("proxy listener", {
-            let shared = Arc::clone(&shared);
-            move || accept(&listener, &shared)
-        });
-        Proxy {
-            port,
-            shared,
-            listener: Some(listener),
-        }
+        let accepting = Arc::clone(&shared);
+        let accept = move |listener: &TcpListener| accept(listener, &accepting);
+        let listener = Listener::accepting("proxy listener", listener, accept);
+        Proxy { shared, listener }
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.listener.port
     }
 
     /// Leads each connection that is made from now on to this port: another server takes over the
@@ -107,7 +98,7 @@ impl Proxy {
         } else {
             "redis"
         };
-        format!("{scheme}://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+        format!("{scheme}://{}:{}", Ipv4Addr::LOCALHOST, self.listener.port)
     }
 
     /// Holds back everything that goes this way, on connections old and new, until
@@ -145,15 +136,11 @@ impl Proxy {
     /// Leaves every open connection half open: whatever either side sends on it is lost. New ones
     /// are well.
     pub(crate) fn lose_all(&self) {
-        for wire in self
-            .shared
-            .state()
-            .connections
-            .iter()
-            .filter_map(|connection| connection.wire.upgrade())
-        {
-            wire.is_lost.store(true, Ordering::Relaxed);
-        }
+        let state = self.shared.state();
+        let wires = state.connections.iter().map(|open| open.wire.upgrade());
+        wires
+            .flatten()
+            .for_each(|wire| wire.is_lost.store(true, Ordering::Relaxed));
     }
 
     /// Breaks every open connection with RST to both sides. What was held back is lost. New ones
@@ -175,10 +162,9 @@ impl Proxy {
 
     /// How many connections are open.
     pub(crate) fn open(&self) -> usize {
-        self.shared
-            .state()
-            .connections
-            .iter()
+        let state = self.shared.state();
+        let connections = state.connections.iter();
+        connections
             .filter(|connection| connection.is_open())
             .count()
     }
@@ -204,11 +190,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.state().stopping = true;
-        // The listener looks at `stopping` after each connection: this is one.
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join();
-        }
+        self.listener.end();
         let connections = std::mem::take(&mut self.shared.state().connections);
         self.shared.end(connections, Ending::Close);
     }
@@ -277,7 +259,7 @@ impl State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Ends the connections and returns when both sides have been closed.
@@ -342,14 +324,11 @@ impl Connection {
 
 impl Wire {
     fn ending(&self) -> Option<Ending> {
-        *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.ending)
     }
 
     fn end(&self, ending: Ending) {
-        self.ending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(ending);
+        lock(&self.ending).get_or_insert(ending);
         let (side, linger) = match ending {
             Ending::Close => (Shutdown::Both, None),
             Ending::Reset => (Shutdown::Read, Some(Duration::ZERO)),
@@ -516,11 +495,4 @@ fn write_all(sink: &mut impl Write, mut bytes: &[u8], wire: &Wire) -> io::Result
         }
     }
     Ok(())
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(body)
-        .expect("a thread")
 }

@@ -13,6 +13,13 @@ fn pairs() -> usize {
     std::env::var("QUORUMLOCK_TLS_PAIRS").map_or(400, |pairs| pairs.parse().unwrap())
 }
 
+fn client_of_peer(peer: &Peer, authority: &Authority) -> Redlock {
+    client_at([peer.url()], |builder| {
+        let builder = builder.tls(authority.roots());
+        builder.node_timeout(NODE_TIMEOUT)
+    })
+}
+
 /// Pairs through such a peer, by so many threads on one connection. Each `SET` that must be granted
 /// is followed by one that must be refused, and then by a release that must delete: replies that
 /// are mixed up show.
@@ -25,11 +32,7 @@ fn exchange(cut: Cut, threads: usize) -> Peer {
         drop(take(&long_lock(&client([&server]), "first")));
     }
     let peer = Peer::before(server.port(), &authority, cut);
-    let builder = Redlock::builder()
-        .node(peer.url())
-        .tls(authority.roots())
-        .node_timeout(NODE_TIMEOUT);
-    let redlock = builder.build().unwrap();
+    let redlock = client_of_peer(&peer, &authority);
     thread::scope(|scope| {
         for thread in 0..threads {
             let mutex = redlock.mutex(format!("{cut:?} {thread}"));
@@ -84,15 +87,10 @@ fn a_long_reply_in_two_records() {
         vec![say(&bulk(&long))]
     });
     let peer = Peer::before(fake.port(), &authority, Cut::Pieces(2));
-    let builder = Redlock::builder()
-        .node(peer.url())
-        .tls(authority.roots())
-        .node_timeout(NODE_TIMEOUT);
+    let client = client_of_peer(&peer, &authority);
     let begun = Instant::now();
-    assert_eq!(
-        builder.build().unwrap().connect(NODE_TIMEOUT).unwrap()[0].state(),
-        NodeState::Voting
-    );
+    let nodes = client.connect(NODE_TIMEOUT).unwrap();
+    assert_eq!(nodes[0].state(), NodeState::Voting);
     assert!(begun.elapsed() < NODE_TIMEOUT);
 }
 

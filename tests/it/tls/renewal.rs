@@ -25,19 +25,12 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
         fs::write(&key, authority.read("client.key")).unwrap();
     };
     present(&ours);
-    let events = Arc::new(Guarded::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let redlock = Redlock::builder()
-        .nodes(servers.iter().map(Server::url))
-        .tls(ours.roots().identity_file(&certificate, &key))
-        .node_timeout(Duration::from_secs(1))
-        .observer(move |event| {
-            if matches!(event, Event::CredentialsFailed { .. }) {
-                seen.lock().unwrap().push(event.to_string());
-            }
-        })
-        .build()
-        .unwrap();
+    let events = Seen::nothing();
+    let failure = picked!(event @ Event::CredentialsFailed { .. } => event.to_string());
+    let redlock = client_with(&servers, |builder| {
+        let builder = builder.tls(ours.roots().identity_file(&certificate, &key));
+        builder.observer(events.by(failure))
+    });
     let mutex = redlock.mutex("orders/42");
     let locks = || mutex.try_lock().map(|guard| guard.is_some());
     assert!(locks().unwrap());
@@ -62,16 +55,13 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     fs::write(&key, "hunter2").unwrap();
     let is_told = || {
         let _ = locks();
-        events
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|event| event.contains("the files of TLS"))
+        let told = events.all();
+        told.iter().any(|event| event.contains("the files of TLS"))
     };
-    assert!(eventually(LONG, is_told), "{:?}", events.lock().unwrap());
+    assert!(eventually(LONG, is_told), "{:?}", events.all());
     servers.iter().for_each(cut);
     assert!(eventually(LONG, || locks().is_ok_and(|is_held| is_held)));
-    let told = events.lock().unwrap().clone();
+    let told = events.all();
     assert!(
         told.iter().all(|event| !event.contains("hunter2")),
         "{told:?}"

@@ -28,7 +28,7 @@ fn connections_that_are_cut_are_made_again() {
     let mine = patient(&servers).build().unwrap();
     let theirs = client(&servers);
     let held = take(&long_lock(&theirs, "k"));
-    let took = time_to_wake(&mine, "k", || {
+    let took = time_to_wake(&long_lock(&mine, "k"), || {
         for _ in 0..3 {
             servers.iter().for_each(cut_subscribers);
             has_channels(&servers, 1);
@@ -133,7 +133,7 @@ fn servers_without(rule: &str) -> (Vec<Server>, Vec<String>) {
 fn wake_by_the_clock(mine: &Redlock, theirs: &Redlock, release: fn(MutexGuard)) {
     for _ in 0..3 {
         let held = take(&long_lock(theirs, "k"));
-        let took = time_to_wake(mine, "k", || release(held));
+        let took = time_to_wake(&long_lock(mine, "k"), || release(held));
         assert!(took < BOUND, "{took:?}");
     }
 }
