@@ -137,9 +137,8 @@ fn assert_same_end(one: (Instant, Instant), other: (Instant, Instant)) {
 
 #[test]
 fn a_full_memory_prevents_neither_extension_nor_release() {
-    let servers: Vec<Server> = (0..3)
-        .map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap())
-        .collect();
+    let plan = Server::plan().arguments(&["--maxmemory-policy", "noeviction"]);
+    let servers = plan.several(3).unwrap();
     let client = client(&servers);
     let (guard, token) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {

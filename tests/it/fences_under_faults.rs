@@ -33,9 +33,7 @@ fn fences_grow_while_everything_breaks() {
     }
     let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(600);
     let seed = seed("QUORUMLOCK_FENCE_SEED");
-    let servers = (0..SERVERS)
-        .map(|_| durable_and_short().start().unwrap())
-        .collect();
+    let servers = durable_and_short().several(SERVERS).unwrap();
     let begun = Instant::now();
     let mut storm = Storm::begin(TEST, servers, PROCESSES, seed);
     let directory = storm.workers.directory().to_owned();

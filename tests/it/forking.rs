@@ -94,11 +94,10 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
             let lost = watched.lost().unwrap();
             everywhere(&servers, "watched");
-            let (mut second, at_rest) = (
-                Some(take(&long_lock(&client, "second"))),
-                take(&long_lock(&client, "third")).detach().unwrap(),
-            );
+            let mut second = Some(take(&long_lock(&client, "second")));
+            let at_rest = take(&long_lock(&client, "third")).detach().unwrap();
             let at_rest = at_rest.into_text();
+            let at_rest = || at_rest.expose().parse::<Lease>().unwrap();
             let levels = long_lock(&client, "levels").reentrant();
             let outer = levels.lock().unwrap();
             let mut inner = levels.try_lock().unwrap();
@@ -109,16 +108,14 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 is_refused_everywhere(&client, &mut guard);
                 is_forked(guard.unlock());
                 is_forked(inner.take().unwrap().unlock());
-                is_forked(client.attach(at_rest.expose().parse::<Lease>().unwrap()));
+                is_forked(client.attach(at_rest()));
                 assert!(lost.try_recv().is_err());
                 let own = client_of(servers.iter().map(Server::url));
                 is_forked(second.take().unwrap().detach());
                 // What the parent cancels by is the parent's as well, and no wait of the
                 // child's.
-                is_forked(
-                    own.mutex(KEY)
-                        .lock_with(&Wait::unlimited().cancelled_by(&cancel)),
-                );
+                let wait = Wait::unlimited().cancelled_by(&cancel);
+                is_forked(own.mutex(KEY).lock_with(&wait));
                 cancel.cancel();
                 drop(cancel.clone());
             });
@@ -136,11 +133,7 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             );
             unlock(outer);
             unlock(second.take().unwrap());
-            unlock(
-                client
-                    .attach(at_rest.expose().parse::<Lease>().unwrap())
-                    .unwrap(),
-            );
+            unlock(client.attach(at_rest()).unwrap());
             gone_for_good(&servers, KEY);
         }
     });
@@ -221,29 +214,20 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         let urls: Vec<String> = servers.each(Server::url);
         let client = client(&servers);
         let mut guard = Some(take(&long_lock(&client, KEY)));
-        let watched = take(
-            &client
-                .mutex("watched")
-                .ttl(TTL * 5)
-                .watchdog(Watchdog::new()),
-        );
+        let watched = client.mutex("watched").ttl(TTL * 5);
+        let watched = take(&watched.watchdog(Watchdog::new()));
         let stop = AtomicBool::new(false);
         let pairs = AtomicUsize::new(0);
         let cancel = CancelHandle::new();
         thread::scope(|scope| {
             for thread in 0..THREADS {
-                let client = &client;
-                let stop = &stop;
-                let pairs = &pairs;
-                let cancel = &cancel;
+                let (client, stop, pairs, cancel) = (&client, &stop, &pairs, &cancel);
                 scope.spawn(move || {
                     let own = format!("busy/{thread}");
                     let wait = Wait::timeout(SOON).cancelled_by(cancel);
                     while !stop.load(Ordering::Relaxed) {
-                        let guard = long_lock(client, &own)
-                            .watchdog(Watchdog::new())
-                            .lock()
-                            .unwrap();
+                        let mutex = long_lock(client, &own).watchdog(Watchdog::new());
+                        let guard = mutex.lock().unwrap();
                         // A wrong reply would change the result of one of them.
                         assert!(is_held(&client.mutex(&own)));
                         unlock(guard);
@@ -256,11 +240,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
             // Whatever fails here, the threads are to end.
             let stop = StopAtEnd(&stop);
             for round in 0..FORKS {
-                let end = if round % 2 == 0 {
-                    End::Exit
-                } else {
-                    End::Vanish
-                };
+                let end = [End::Exit, End::Vanish][round % 2];
                 let mut handle = Some(client.clone());
                 let child = Child::fork(end, |parent: &mut Parent| {
                     is_refused_everywhere(&client, guard.as_mut().unwrap());

@@ -21,7 +21,7 @@ fn is_everywhere(servers: &[Server]) -> bool {
 }
 
 /// As another process sees it.
-pub(crate) fn copied(lease: Lease) -> Lease {
+pub(crate) fn copied<K: Kind>(lease: Lease<K>) -> Lease<K> {
     lease.into_text().expose().parse().unwrap()
 }
 
@@ -146,15 +146,10 @@ fn a_watchdog_does_not_shorten_the_lease_that_its_lock_was_attached_to() {
 #[test]
 fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
     let (_servers, client) = deployment(3);
-    let watchdog = Watchdog::new()
-        .max_extensions(0)
-        .notify_before(Duration::from_millis(400));
-    let guard = take(
-        &client
-            .mutex(KEY)
-            .ttl(Duration::from_secs(1))
-            .watchdog(watchdog),
-    );
+    let watchdog = Watchdog::new().max_extensions(0);
+    let watchdog = watchdog.notify_before(Duration::from_millis(400));
+    let mutex = client.mutex(KEY).ttl(Duration::from_secs(1));
+    let guard = take(&mutex.watchdog(watchdog));
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
     assert!(!guard.remaining().is_zero(), "there was to be time left");
     let lease = guard.detach().unwrap();

@@ -113,7 +113,7 @@ fn a_flush_of_all_nodes_costs_no_wait() {
 #[test]
 fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
     let servers = known(3);
-    let replicas: Vec<Server> = (0..3).map(|_| Server::start().unwrap()).collect();
+    let replicas = Server::several(3).unwrap();
     let earlier: Vec<_> = servers.each(|server| server.info("master_replid").unwrap());
     for (server, replica) in servers.iter().zip(&replicas) {
         follow(replica, server);
@@ -134,43 +134,17 @@ fn neither_a_first_replica_nor_a_backup_refuses_a_lock() {
 fn a_user_without_the_right_locks_all_the_same() {
     skip_unless!(has_users());
     let servers = known(3);
-    for server in &servers {
-        let user = [
-            "ACL",
-            "SETUSER",
-            "app",
-            "on",
-            ">pw",
-            "~held",
-            "~quorumlock-queue:*",
-            "resetchannels",
-            "&quorumlock:*",
-            "+@all",
-        ];
-        server.command(&user).unwrap();
-    }
-    let urls = servers
-        .iter()
-        .map(|server| server.url().replace("redis://", "redis://app:pw@"));
+    let rights = "~held ~quorumlock-queue:* resetchannels &quorumlock:* +@all";
+    let rights: Vec<&str> = rights.split(' ').collect();
+    let urls = servers.each(|server| user(server, &rights));
     let client = client_at(urls, |builder| builder.ttl(MAX_TTL).max_ttl(MAX_TTL));
     drop(take(&client.mutex("held")));
 }
 
 #[test]
 fn servers_without_scripts_lock_all_the_same() {
-    let bare: Vec<Server> = (0..3)
-        .map(|_| {
-            Server::with(&[
-                "--rename-command",
-                "EVAL",
-                "",
-                "--rename-command",
-                "EVALSHA",
-                "",
-            ])
-            .unwrap()
-        })
-        .collect();
+    let plan = Server::plan().without(&["EVAL", "EVALSHA"]);
+    let bare = plan.several(3).unwrap();
     drop(hold(&bare));
     assert!(bare.all(|server| note(server).is_empty()));
 }

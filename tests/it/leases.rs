@@ -3,7 +3,7 @@
 
 use crate::handing_over::{KEY, TTL, copied, take_everywhere};
 use crate::prelude::*;
-use quorumlock::kind::{Read, Set, Slot};
+use quorumlock::kind::{Read, Slot};
 
 #[test]
 fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
@@ -36,11 +36,8 @@ fn a_lease_of_something_else_is_refused() {
     let mine = prefixed("mine/");
     let theirs = prefixed("theirs/");
     let lease = || {
-        copied(
-            take(&long_lock(&mine, &format!("{:?}", Instant::now())))
-                .detach()
-                .unwrap(),
-        )
+        let guard = take(&long_lock(&mine, &format!("{:?}", Instant::now())));
+        copied(guard.detach().unwrap())
     };
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();
@@ -85,28 +82,23 @@ fn a_lease_whose_key_is_that_of_another_kind_is_refused() {
             "0123456789".repeat(4)
         )
     };
-    let refused =
-        |result: quorumlock::Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Config);
     for key in ["app%23a", "app%23a-name-that-is-longer-than-a-marker"] {
         for (version, fence) in [(2, "1:"), (7, ""), (8, ""), (9, "1:")] {
-            let lease = text(version, key, fence).parse::<Lease<Any>>();
-            refused(lease.and_then(|lease| client.attach(lease).map(drop)));
+            is_refused::<Any>(&client, &text(version, key, fence));
         }
-        refused(
-            text(2, key, "1:")
-                .parse::<Lease<Fenced>>()
-                .and_then(|lease| client.attach(lease).map(drop)),
-        );
-        refused(
-            text(7, key, "")
-                .parse::<Lease<Read>>()
-                .and_then(|lease| client.attach(lease).map(drop)),
-        );
+        is_refused::<Fenced>(&client, &text(2, key, "1:"));
+        is_refused::<Read>(&client, &text(7, key, ""));
     }
-    refused(
-        text(1, "app%237", "")
-            .parse::<Lease<Slot>>()
-            .and_then(|lease| client.attach(lease).map(drop)),
+    is_refused::<Slot>(&client, &text(1, "app%237", ""));
+}
+
+/// No lease of this kind is read from the text, or it is not attached.
+#[track_caller]
+fn is_refused<K: Kind>(client: &Redlock, text: &str) {
+    let lease = text.parse::<Lease<K>>();
+    fails(
+        lease.and_then(|lease| client.attach(lease).map(drop)),
+        ErrorKind::Config,
     );
 }
 
@@ -116,10 +108,7 @@ fn a_set_is_called_the_same_when_it_was_attached() {
     let client = builder(&servers).prefix("app:").build().unwrap();
     let guard = take(&client.mutex_set(["a", "b"]));
     assert_eq!(guard.name(), "a, b");
-    let text = guard.detach().unwrap().into_text();
-    let guard = client
-        .attach(text.expose().parse::<Lease<Set>>().unwrap())
-        .unwrap();
+    let guard = client.attach(copied(guard.detach().unwrap())).unwrap();
     assert_eq!(
         (guard.name(), guard.names().collect::<Vec<_>>()),
         ("a, b", vec!["a", "b"])

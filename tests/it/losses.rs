@@ -125,13 +125,8 @@ fn unusable_watchdogs_are_refused_before_anything_is_sent() {
         Watchdog::new().period(Duration::ZERO),
         Watchdog::new().notify_before(TTL / 2),
     ] {
-        let error = client
-            .mutex(KEY)
-            .ttl(TTL)
-            .watchdog(watchdog)
-            .lock()
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
+        let mutex = client.mutex(KEY).ttl(TTL).watchdog(watchdog);
+        fails(mutex.lock(), ErrorKind::Config);
     }
     assert!(servers.all(|server| value(server, KEY).is_none()));
 }

@@ -71,11 +71,8 @@ fn what_a_user_may_not_do_is_named() {
 #[test]
 fn a_command_that_was_renamed_is_named() {
     let renamed = |commands: &[&str]| {
-        let words: Vec<&str> = commands
-            .iter()
-            .flat_map(|&command| ["--rename-command", command, ""])
-            .collect();
-        Server::with(&words).unwrap()
+        let plan = Server::plan().without(commands);
+        plan.start().unwrap()
     };
     let server = renamed(&["SET"]);
     alone_it_says(

@@ -34,7 +34,7 @@ fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> F
 /// they have theirs.
 fn note(servers: &[Server]) {
     drop(take(&long_lock(
-        &client_of(servers.iter().map(Server::url)),
+        &client_of(servers.each(Server::url)),
         "first",
     )));
 }

@@ -24,9 +24,7 @@ impl Slow {
             gave_up: 0.into(),
         })
     }
-}
 
-impl Slow {
     fn event(&self, event: &Event) {
         match event {
             Event::Lost { .. } => _ = self.lost.fetch_add(1, Ordering::Relaxed),
@@ -118,9 +116,7 @@ impl Stopping {
         _ = self.go_on.lock().unwrap().recv_timeout(SOON);
         self.is_inside.store(false, Ordering::SeqCst);
     }
-}
 
-impl Stopping {
     fn event(&self, event: &Event) {
         if matches!(event, Event::Extended { .. }) {
             self.stop();

@@ -163,9 +163,7 @@ fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
     thread::scope(|scope| {
         for index in 0..20 {
             let client = client(&servers);
-            let barrier = &barrier;
-            let runs = &runs;
-            let held = &held;
+            let (barrier, runs, held) = (&barrier, &runs, &held);
             scope.spawn(move || {
                 client.connect(SOON).unwrap();
                 let mutex = client.mutex("nightly").min_hold(Duration::from_secs(30));

@@ -154,7 +154,7 @@ fn a_declaration_is_compared_with_the_settings_of_the_node() {
     finds(&deployment, "--durable", 1, &[ignored, holds]);
 
     // What withholds its settings is not verified, as a service.
-    let plan = durable().arguments(&["--rename-command", "CONFIG", ""]);
+    let plan = durable().without(&["CONFIG"]);
     let deployment = Deployment::of_one(plan.start().unwrap());
     let notes = [
         "note: no-config: the server does not know CONFIG: appendfsync, save points and min-replicas-to-write are not \

@@ -135,7 +135,7 @@ fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
 #[test]
 fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     for kind in &KINDS {
-        let mut servers: Vec<Server> = (0..5).map(|_| durable().start().unwrap()).collect();
+        let mut servers: Vec<Server> = durable().several(5).unwrap();
         let nodes = servers
             .iter()
             .map(|server| format!("{}?durable=true", server.url()));

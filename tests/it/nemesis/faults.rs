@@ -105,9 +105,7 @@ pub(crate) const STRIKES: [Strike; 29] = [
 impl Nemesis {
     pub(crate) fn begin(servers: usize, workers: usize, seed: u64) -> Nemesis {
         let plan = Clocks::prepare(durable_and_short());
-        let servers: Vec<_> = (0..servers)
-            .map(|_| plan.clone().start().unwrap())
-            .collect();
+        let servers = plan.several(servers).unwrap();
         let proxies = Proxy::before_each(&servers);
         let clocks = Clocks::of(&servers);
         let urls = proxies.iter().map(Proxy::url).collect();

@@ -62,10 +62,7 @@ fn a_thousand_forged_messages_a_second_are_borne() {
             ];
             thread::scope(|scope| {
                 for server in &servers[..2] {
-                    let messages = &messages;
-                    let channel = &channel;
-                    let is_over = &is_over;
-                    let sent = &sent;
+                    let (messages, channel, is_over, sent) = (&messages, &channel, &is_over, &sent);
                     scope.spawn(move || {
                         // Twenty in each of fifty commands a second.
                         for round in 0.. {

@@ -33,9 +33,7 @@ fn a_writer_is_alone_while_everything_breaks() {
     }
     let time = Duration::from_secs(number("QUORUMLOCK_READ_WRITE_SECONDS").unwrap_or(4));
     let seed = seed("QUORUMLOCK_READ_WRITE_SEED");
-    let servers = (0..SERVERS)
-        .map(|_| durable_and_short().start().unwrap())
-        .collect();
+    let servers = durable_and_short().several(SERVERS).unwrap();
     let mut storm = Storm::begin(TEST, servers, PROCESSES, seed);
     let begun = Instant::now();
     // On a machine with much to do, longer.

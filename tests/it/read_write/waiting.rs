@@ -15,11 +15,7 @@ fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
             );
             let writes = scope.spawn(|| long(&writer).write.lock().unwrap());
             assert_soon!(servers.all(is_marked));
-            let until = Instant::now() + AT_ONCE;
-            while Instant::now() < until {
-                assert!(!can_read(&long(&other)));
-                thread::sleep(Duration::from_millis(20));
-            }
+            assert!(stays_for(AT_ONCE, || !can_read(&long(&other))));
             assert!(
                 !can_read(&long(&reader)),
                 "nor does a thread of a program that reads get in"

@@ -80,7 +80,7 @@ impl Server {
 
     /// As many servers as asked for.
     pub fn several(count: usize) -> io::Result<Vec<Server>> {
-        (0..count).map(|_| Server::start()).collect()
+        Plan::default().several(count)
     }
 
     /// The place to set more than arguments: the binary, the port, a Unix socket.
@@ -374,6 +374,18 @@ impl Plan {
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Plan {
         self.variables.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// Does not know these commands.
+    pub fn without(self, commands: &[&str]) -> Plan {
+        commands.iter().fold(self, |plan, command| {
+            plan.arguments(&["--rename-command", command, ""])
+        })
+    }
+
+    /// Starts as many as asked for.
+    pub fn several(&self, count: usize) -> io::Result<Vec<Server>> {
+        (0..count).map(|_| self.clone().start()).collect()
     }
 
     /// Starts the server and waits until it accepts commands.

@@ -11,14 +11,9 @@ const LOOKED: Duration = Duration::from_millis(2500);
 fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     skip_unless!(has_tls());
     let [ours, foreign] = [(); 2].map(|()| Authority::with(&["node", "client"]));
-    let servers: Vec<Server> = (0..3)
-        .map(|_| {
-            let plan = ours.plan("node");
-            plan.arguments(&["--tls-auth-clients", "optional"])
-                .start()
-                .unwrap()
-        })
-        .collect();
+    let plan = ours.plan("node");
+    let plan = plan.arguments(&["--tls-auth-clients", "optional"]);
+    let servers = plan.several(3).unwrap();
     let [certificate, key] = ["used.crt", "used.key"].map(|name| ours.path(name));
     let present = |authority: &Authority| {
         fs::write(&certificate, authority.read("client.crt")).unwrap();
@@ -82,9 +77,7 @@ fn stamp(time: SystemTime) -> String {
 fn client_certificates_end_while_locks_are_held_and_taken() {
     skip_unless!(has_tls());
     let authority = Authority::with(&["node"]);
-    let servers: Vec<Server> = (0..5)
-        .map(|_| authority.plan("node").start().unwrap())
-        .collect();
+    let servers = authority.plan("node").several(5).unwrap();
     let [certificate, key] = ["used.crt", "used.key"].map(|name| authority.path(name));
     let total = rotation(9);
     let life = (total / 6).max(Duration::from_secs(6));

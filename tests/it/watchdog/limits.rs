@@ -7,10 +7,8 @@ use crossbeam_channel::RecvTimeoutError;
 fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
     let (servers, client) = deployment(3);
     for at_most in [0, 1, 4] {
-        let mutex = client
-            .mutex(KEY)
-            .ttl(TTL)
-            .watchdog(Watchdog::new().max_extensions(at_most));
+        let watchdog = Watchdog::new().max_extensions(at_most);
+        let mutex = client.mutex(KEY).ttl(TTL).watchdog(watchdog);
         let before = extensions(&servers);
         let start = Instant::now();
         let guard = take(&mutex);
@@ -33,12 +31,8 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
 fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
     let (servers, client) = deployment(3);
     let limit = TTL * 3 / 2;
-    let guard = take(
-        &client
-            .mutex(KEY)
-            .ttl(TTL)
-            .watchdog(Watchdog::new().max_duration(limit)),
-    );
+    let mutex = client.mutex(KEY).ttl(TTL);
+    let guard = take(&mutex.watchdog(Watchdog::new().max_duration(limit)));
     let start = Instant::now();
     let taken = runs_out(&guard).duration_since(start);
     // No extension begins after the limit, and the last one does not begin long before.
