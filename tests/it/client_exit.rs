@@ -90,18 +90,24 @@ fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
     });
 }
 
+/// A program that drops so many guards, and then does this, comes to its end.
+#[track_caller]
+fn ends(proxies: &[Proxy], guards: usize, last: fn(Redlock)) {
+    let program = Child::fork(End::Exit, |_| {
+        let client = far_client(proxies);
+        drop(many(&client, guards));
+        last(client);
+    });
+    program.end(Duration::from_secs(60));
+}
+
 #[test]
 fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
     alone(|| {
         let servers = Server::several(3).unwrap();
         let proxies = far(&servers);
         for guards in [1, 500] {
-            let program = Child::fork(End::Exit, |_| {
-                let client = far_client(&proxies);
-                drop(many(&client, guards));
-                drop(client);
-            });
-            program.end(Duration::from_secs(60));
+            ends(&proxies, guards, drop);
             thread::sleep(FAR);
             assert_eq!(key_counts(&servers), [0; 3], "of {guards}");
         }
@@ -150,13 +156,10 @@ fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
     alone(|| {
         let servers = Server::several(3).unwrap();
         let proxies = far(&servers);
-        let program = Child::fork(End::Exit, |_| {
-            let client = far_client(&proxies);
-            drop(many(&client, 500));
+        ends(&proxies, 500, |client| {
             client.flush_releases(SOON).unwrap();
             std::process::exit(0);
         });
-        program.end(Duration::from_secs(60));
         assert_eq!(key_counts(&servers), [0; 3]);
     });
 }

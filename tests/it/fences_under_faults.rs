@@ -80,33 +80,14 @@ fn judge(directory: &Path) -> String {
     report
 }
 
-/// How the thread's last acquisition went. A callback runs on the thread that acquires.
-#[derive(Default)]
-struct Note {
-    attempts: AtomicU32,
-    round_trips: AtomicU32,
-}
-
-impl Note {
-    fn event(&self, event: &Event) {
-        if let Event::Acquired {
-            attempts,
-            round_trips,
-            ..
-        } = event
-        {
-            self.attempts.store(*attempts, Ordering::Relaxed);
-            self.round_trips.store(*round_trips, Ordering::Relaxed);
-        }
-    }
-}
-
 /// What a thread of a worker does. Each has a client of its own, so that all compete.
 fn work(worker: &Worker, thread: usize) {
-    let note = Arc::new(Note::default());
+    // How the thread's last acquisition went. A callback runs on the thread that acquires.
+    let noted = Seen::nothing();
+    let pick = picked!(Event::Acquired { attempts, round_trips, .. } => (*attempts, *round_trips));
     let mut random = worker.random(thread);
     let client = client_at(worker.durable_urls(), |builder| {
-        builder.observer(calling(&note, Note::event))
+        builder.observer(noted.by(pick))
     });
     let locks = RESOURCES.map(|resource| {
         let log = worker.log_in(&worker.directory.join(resource), thread);
@@ -114,6 +95,7 @@ fn work(worker: &Worker, thread: usize) {
     });
     while !worker.is_over() {
         let (mutex, log) = &locks[random.below(RESOURCES.len() as u64) as usize];
+        noted.forget();
         let wanted = now();
         let Some(guard) = got(mutex.lock_timeout(Duration::from_secs(1))) else {
             continue;
@@ -126,10 +108,11 @@ fn work(worker: &Worker, thread: usize) {
         }
         let times = [wanted, since, until];
         log.done(Stay::new(worker.number, times, fence.get()));
-        if note.round_trips.load(Ordering::Relaxed) > 1 {
+        let (attempts, round_trips) = noted.all()[0];
+        if round_trips > 1 {
             log.say("raised");
         }
-        if note.attempts.load(Ordering::Relaxed) > 1 {
+        if attempts > 1 {
             log.say("retried");
         }
         drop(guard);

@@ -100,15 +100,9 @@ fn a_quorum_decides_and_too_few_answers_are_no_answer() {
 #[test]
 fn a_value_that_is_too_long_to_be_read_costs_no_connection() {
     let server = Server::start().unwrap();
-    let downs = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&downs);
-    let count = move |event: &Event| {
-        count.fetch_add(
-            usize::from(matches!(event, Event::NodeDown { .. })),
-            Ordering::Relaxed,
-        );
-    };
-    let client = builder([&server]).observer(count).build().unwrap();
+    let downs = Seen::nothing();
+    let down = downs.by(picked!(Event::NodeDown { .. } => ()));
+    let client = builder([&server]).observer(down).build().unwrap();
     server.command(&["SETRANGE", "k", "3000000", "x"]).unwrap();
     for _ in 0..2 {
         let error = client.mutex("k").holder().unwrap_err();
@@ -116,7 +110,7 @@ fn a_value_that_is_too_long_to_be_read_costs_no_connection() {
         assert_eq!(cause, Cause::UnexpectedValue, "{error}");
         drop(take(&long_lock(&client, "other")));
     }
-    assert_eq!(downs.load(Ordering::Relaxed), 0);
+    assert_eq!(downs.all(), []);
 }
 
 #[test]
@@ -126,12 +120,9 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
         let plain = long_lock(&client, "k");
         let is_fenced = queue.contains("fence");
         let _guard = take(&fenced_if(is_fenced, plain.clone()));
-        let holder = || {
-            if is_fenced {
-                plain.clone().fenced().holder()
-            } else {
-                plain.holder()
-            }
+        let holder = || match is_fenced {
+            true => plain.clone().fenced().holder(),
+            false => plain.holder(),
         };
         let waiting = || holder().unwrap().expect("it is held").waiting();
         assert_eq!(waiting(), 0);
@@ -193,12 +184,11 @@ fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
     assert_eq!((calls(&server, "get"), calls(&server, "pttl")), (0, 0));
     let why = |client: &Redlock, is_fenced: bool| {
         let mutex = client.mutex("k");
-        let error = if is_fenced {
-            mutex.fenced().holder()
-        } else {
-            mutex.holder()
-        }
-        .unwrap_err();
+        let found = match is_fenced {
+            true => mutex.fenced().holder(),
+            false => mutex.holder(),
+        };
+        let error = found.unwrap_err();
         assert_eq!(
             (error.kind(), error.causes()[0].cause()),
             (ErrorKind::Unavailable, Cause::NoPermission)
