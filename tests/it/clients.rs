@@ -358,16 +358,15 @@ pub(crate) const SECRET: &str = "hunter2";
 
 /// A user with these rights and no others, and the URL with which to log in.
 #[track_caller]
-pub(crate) fn user_named(server: &Server, name: &str, rights: &[&str]) -> String {
-    let password = format!(">{SECRET}");
-    let words = ["ACL", "SETUSER", name, "reset", "on", &password];
-    ok(server, &[&words, rights].concat());
+pub(crate) fn user_named(server: &Server, name: &str, rights: &str) -> String {
+    let rule = format!("ACL SETUSER {name} reset on >{SECRET} {rights}");
+    ok(server, &rule.split(' ').collect::<Vec<_>>());
     with_login(server, &format!("{name}:{SECRET}"))
 }
 
 /// The same, if the name does not matter.
 #[track_caller]
-pub(crate) fn user(server: &Server, rights: &[&str]) -> String {
+pub(crate) fn user(server: &Server, rights: &str) -> String {
     user_named(server, "locker", rights)
 }
 

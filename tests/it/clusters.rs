@@ -365,7 +365,7 @@ fn a_user_who_may_not_ask_about_the_cluster_is_told_which_right_is_missing() {
     skip_unless!(has_users());
     let shard = Shard::start(&Server::plan(), 0);
     let master = shard.master();
-    let url = user_named(master, "me", &["~*", "&*", "+@all", "-cluster"]);
+    let url = user_named(master, "me", "~* &* +@all -cluster");
     let client = plain_client([url]);
     let error = failure(&client.mutex("k"));
     assert_eq!(causes(&error)[0].2, Cause::NoPermission);

@@ -87,8 +87,7 @@ fn the_right_password() {
 fn a_user_that_may_not_ask_for_info() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    let rights = ["~*", "+set", "+eval", "+get", "+del"];
-    let client = client_of([user(&server, &rights)]);
+    let client = client_of([user(&server, "~* +set +eval +get +del")]);
     for _ in 0..3 {
         unlock(take(&long_lock(&client, "k")));
     }

@@ -61,7 +61,7 @@ fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
 #[test]
 fn a_user_without_evalsha_releases_by_the_text_of_the_script() {
     for server in with_users(servers()) {
-        let url = user(&server, &["~*", "+@all", "-evalsha"]);
+        let url = user(&server, "~* +@all -evalsha");
         works(&client_of([url]), &server, 6);
         // And the note of the node.
         assert_eq!(calls(&server, "eval"), 6 + 1);
@@ -81,7 +81,7 @@ fn different_servers_make_one_quorum() {
 #[test]
 fn a_user_that_may_not_run_scripts_takes_a_lock_and_is_told_that_it_cannot_release_it() {
     for server in with_users(servers()) {
-        let url = user(&server, &["~*", "+set", "+info"]);
+        let url = user(&server, "~* +set +info");
         let guard = take(&long_lock(&client_of([url]), "k"));
         let error = guard.unlock().unwrap_err();
         has_cause(&error, &server.address(), Phase::Reply, Cause::NoScripts);

@@ -135,8 +135,7 @@ fn a_user_without_the_right_locks_all_the_same() {
     skip_unless!(has_users());
     let servers = known(3);
     let rights = "~held ~quorumlock-queue:* resetchannels &quorumlock:* +@all";
-    let rights: Vec<&str> = rights.split(' ').collect();
-    let urls = servers.each(|server| user(server, &rights));
+    let urls = servers.each(|server| user(server, rights));
     let client = client_at(urls, |builder| builder.ttl(MAX_TTL).max_ttl(MAX_TTL));
     drop(take(&client.mutex("held")));
 }

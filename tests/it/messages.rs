@@ -48,14 +48,14 @@ fn logins_that_fail_are_distinguished() {
 fn what_a_user_may_not_do_is_named() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    let allow = |user: &str, rights: &[&str]| user_named(&server, user, rights);
-    let denied = allow("reader", &["~*", "+info", "+get"]);
+    let allow = |user: &str, rights: &str| user_named(&server, user, rights);
+    let denied = allow("reader", "~* +info +get");
     alone_it_says(&denied, "the user may not run SET");
-    let other = allow("other", &["~theirs:*", "+@all"]);
+    let other = allow("other", "~theirs:* +@all");
     alone_it_says(&other, "the user may not use this key (SET)");
-    let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));
+    let select = format!("{}/1", allow("zero", "~* +@all -select"));
     alone_it_says(&select, "the user may not run SELECT");
-    let setter = client_of([allow("setter", &["~*", "+set", "+info"])]);
+    let setter = client_of([allow("setter", "~* +set +info")]);
     let guard = take(&long_lock(&setter, "k"));
     let error = guard.unlock().unwrap_err().to_string();
     let address = server.address();

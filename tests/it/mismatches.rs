@@ -144,14 +144,8 @@ fn another_max_ttl_is_reported_once_by_each_of_both_programs() {
 fn a_right_to_the_key_of_another_prefix_is_reported_once_for_each_node() {
     skip_unless!(has_users());
     let servers = known(3);
-    let rights = [
-        "~jobs/*",
-        "~quorumlock-queue:*",
-        "~quorumlock-node:orders/",
-        "resetchannels",
-        "&quorumlock:*",
-        "+@all",
-    ];
+    let keys = "~jobs/* ~quorumlock-queue:* ~quorumlock-node:orders/";
+    let rights = format!("{keys} resetchannels &quorumlock:* +@all");
     let urls = servers.each(|server| user_named(server, "app", &rights));
     let of = |prefix: &str| brief([]).nodes(urls.clone()).prefix(prefix);
     let (client, journal, counters) = watched(of("jobs/"));

@@ -124,10 +124,6 @@ fn observed_by(builder: Builder, recorder: &Arc<Recorder>) -> Redlock {
         .unwrap()
 }
 
-fn delete(servers: &[Server], key: &str) {
-    ask_each(servers, &["DEL", key]);
-}
-
 #[test]
 fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
     let (mut servers, recorder, client) = recorded();
@@ -240,7 +236,7 @@ fn a_loss_by_deleted_keys_is_reported_once_with_its_reason() {
             false => mutex,
         });
         everywhere(&servers, KEY);
-        delete(&servers, KEY);
+        ask_each(&servers, &["DEL", KEY]);
         match is_watched {
             true => guard.lost().unwrap().recv_timeout(SOON).unwrap(),
             false => assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost),

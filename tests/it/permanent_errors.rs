@@ -50,7 +50,7 @@ fn permanent_faults_on_a_majority_end_every_wait() {
     fail(servers.each(missing), Cause::Database);
 
     if has_users() {
-        let denied = |server: &Server| user(server, &["~*", "+@all", "-set"]);
+        let denied = |server: &Server| user(server, "~* +@all -set");
         fail(servers.each(denied), Cause::NoPermission);
     }
 

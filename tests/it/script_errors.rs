@@ -33,7 +33,7 @@ fn extend(guard: &mut MutexGuard) -> Option<Cause> {
 /// Logs in as a user with all rights but one. None where there are no rights by user.
 fn without(server: &Server, command: &str) -> Option<Redlock> {
     let has_rights = knows(server, &["ACL", "WHOAMI"]);
-    let rights = ["~*", "+@all", &format!("-{command}")];
+    let rights = format!("~* +@all -{command}");
     has_rights.then(|| client_of([user(server, &rights)]))
 }
 

@@ -156,11 +156,6 @@ fn a_call_that_waits_shows_how_often_it_asked() {
     assert_eq!((hold.follows, hold.parent), (vec![wait.number], None));
 }
 
-/// Has all nodes forget these keys.
-fn forget(servers: &[Server], key: &str) {
-    ask_each(servers, &["DEL", key]);
-}
-
 #[test]
 fn the_outcome_of_a_hold_is_shown() {
     let (mut servers, client) = deployment(3);
@@ -181,7 +176,7 @@ fn the_outcome_of_a_hold_is_shown() {
     assert_eq!(ended(&spans), "expired");
 
     let guard = take(&mutex);
-    forget(&servers, "k");
+    ask_each(&servers, &["DEL", "k"]);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     assert_eq!(ended(&spans), "expired");
 
@@ -203,7 +198,7 @@ fn a_hold_ends_where_its_loss_is_found() {
 
     // By an extension.
     let guard = take(&long_lock(&client, "k"));
-    forget(&servers, "k");
+    ask_each(&servers, &["DEL", "k"]);
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     assert!(is_lost());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
@@ -220,7 +215,7 @@ fn a_hold_ends_where_its_loss_is_found() {
         (!spans.last(HOLD).is_closed()).then_some(guard)
     });
     let guard = goes_on.expect("it is extended");
-    forget(&servers, "k");
+    ask_each(&servers, &["DEL", "k"]);
     assert!(is_lost());
     drop(guard);
 

@@ -87,8 +87,3 @@ fn measured(program: &Path, arguments: &[String]) -> (f64, f64) {
         .zip(number("p99 "))
         .unwrap_or_else(|| panic!("{said}"))
 }
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_unstable_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
-}

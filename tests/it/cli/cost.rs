@@ -36,11 +36,6 @@ fn ask(nodes: &mut [TcpStream], command: &[u8]) {
         .for_each(|node| assert!(node.read(&mut [0; 64]).unwrap() > 0));
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 /// Where the machine is busy, the processes of a run wait for each other. Debug builds show little
 /// of what users run.
 const MOST: f64 = if cfg!(debug_assertions) { 20.0 } else { 8.0 };

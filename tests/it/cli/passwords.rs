@@ -8,9 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 const PASSWORD: &str = "hunter2";
 
 fn servers() -> Vec<Server> {
-    (0..3)
-        .map(|_| Server::with(&["--requirepass", PASSWORD]).unwrap())
-        .collect()
+    let plan = Server::plan().arguments(&["--requirepass", PASSWORD]);
+    plan.several(3).unwrap()
 }
 
 /// The nodes, with this in front of their addresses.

@@ -147,7 +147,7 @@ fn the_calls_that_wait_are_counted_where_the_queue_can_be_asked_for() {
     if has_users() {
         let _guard = take(&long_lock(&client, "k"));
         for rights in ["~* +@all -zcard", "~k +@all"] {
-            let few = user(&server, &rights.split(' ').collect::<Vec<_>>());
+            let few = user(&server, rights);
             let few = client_of([few]);
             let found = few.mutex("k").holder().unwrap().expect("it is held");
             assert_eq!(found.waiting(), 0, "{rights}");
@@ -174,12 +174,10 @@ fn a_key_without_expiry_is_held_without_an_end() {
 fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
     skip_unless!(has_users());
     let server = Server::start().unwrap();
-    let user =
-        |name, rights: &[&str]| client_of([user_named(&server, name, &[&["~*"], rights].concat())]);
-    let locks = ["+set", "+eval", "+evalsha", "+del", "+info"];
-    let denied = user("locks", &[&locks[..], &["-get", "-pttl"]].concat());
-    let enough = user("reads", &["+info", "+get", "+pttl", "+time"]);
-    let half = user("half", &["+info", "+get"]);
+    let user = |name, rights| client_of([user_named(&server, name, rights)]);
+    let denied = user("locks", "~* +set +eval +evalsha +del +info -get -pttl");
+    let enough = user("reads", "~* +info +get +pttl +time");
+    let half = user("half", "~* +info +get");
     let guard = take(&long_lock(&denied, "k"));
     assert_eq!((calls(&server, "get"), calls(&server, "pttl")), (0, 0));
     let why = |client: &Redlock, is_fenced: bool| {

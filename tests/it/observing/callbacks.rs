@@ -23,7 +23,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     // Taken, extended and repaired by hand, released.
     let guard = take(&long_lock(client, KEY));
     everywhere(servers, KEY);
-    delete(&servers[..1], KEY);
+    ask_each(&servers[..1], &["DEL", KEY]);
     extend(&guard, LONG_TTL);
     unlock(guard);
     // Dropped.
@@ -41,7 +41,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     );
     assert_soon!(recorder.count("extended watched automatically") >= 5);
     everywhere(servers, "watched");
-    delete(servers, "watched");
+    ask_each(&*servers, &["DEL", "watched"]);
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     assert_soon!(recorder.count("lost watched") == 1);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
@@ -202,7 +202,7 @@ fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
         assert_soon!(threads_named(THREAD).len() == 1);
         everywhere(&servers, KEY);
         *handles.lock().unwrap() = Some((client, guard));
-        delete(&servers, KEY);
+        ask_each(&servers, &["DEL", KEY]);
         assert_soon!(recorder.count("lost k") == 1);
         assert_soon!(threads_named(THREAD).is_empty(), "a thread is left");
         assert!(handles.lock().unwrap().is_none());

@@ -8,8 +8,8 @@ use super::*;
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// A client of users with these rights, beside those that locks of all kinds need.
-fn user(servers: &[Server], rights: &[&str]) -> Redlock {
-    let rights = [&["resetchannels"], rights].concat();
+fn user(servers: &[Server], rights: &str) -> Redlock {
+    let rights = format!("resetchannels {rights}");
     let urls = servers.each(|server| crate::clients::user(server, &rights));
     builder_of(urls).place_lease(PLACE_LEASE).build().unwrap()
 }
@@ -39,7 +39,7 @@ fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clo
     skip_unless!(has_users());
     for kind in [0, 5, 6].map(|index| &KINDS[index]) {
         let servers = Server::several(3).unwrap();
-        let mine = user(&servers, &["~k", "~k#*", "~l", "&*", "+@all"]);
+        let mine = user(&servers, "~k ~k#* ~l &* +@all");
         let took = time_to_wait(kind, &mine, &client(&servers));
         assert_in_time(took, LONGEST_DELAY, kind.name);
         // Its own release goes through, and leaves those that wait to the clock.
@@ -52,7 +52,7 @@ fn without_the_right_to_queues_plain_locks_and_permits_are_waited_for_by_the_clo
 #[test]
 fn without_the_right_to_the_channel_waits_go_by_the_clock_and_fair_locks_are_refused() {
     skip_unless!(has_users());
-    for rights in [&["~*", "+@all"][..], &["~*", "&*", "+@all", "-subscribe"]] {
+    for rights in ["~* +@all", "~* &* +@all -subscribe"] {
         for kind in WAITS_BY_THE_CLOCK.map(|index| &KINDS[index]) {
             let servers = Server::several(3).unwrap();
             let mine = user(&servers, rights);

@@ -45,6 +45,11 @@ fn lateness<Held, Next, Acquire: FnOnce() -> Held>(
     acquired.saturating_duration_since(taken + ttl)
 }
 
+pub(crate) fn median<T: PartialOrd + Copy>(mut values: Vec<T>) -> T {
+    values.sort_unstable_by(|one, other| one.partial_cmp(other).expect("numbers"));
+    values[values.len() / 2]
+}
+
 /// How often something is tried that must be done in time. A busy machine holds threads up, so that
 /// one try in time is enough. What the library holds up is late every time.
 pub(crate) const TRIES: usize = 12;

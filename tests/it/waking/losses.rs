@@ -124,7 +124,7 @@ fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
 /// Servers, and the URLs of a user of theirs without a right.
 fn servers_without(rule: &str) -> (Vec<Server>, Vec<String>) {
     let servers = Server::several(3).unwrap();
-    let urls = servers.each(|server| user(server, &["~*", "&*", "+@all", rule]));
+    let urls = servers.each(|server| user(server, &format!("~* &* +@all {rule}")));
     (servers, urls)
 }
 
