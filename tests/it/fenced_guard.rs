@@ -18,27 +18,14 @@ fn a_fenced_lock_can_be_held_as_a_plain_one_and_keeps_its_number() {
     let number = held.fence();
     let lease: Lease<Any> = held.detach().unwrap();
     assert_eq!((lease.key(), lease.fence()), (KEY, number));
-    assert_eq!(
-        fenced
-            .clone()
-            .erase()
-            .attach(plain.detach().unwrap())
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Config,
-        "that of a plain lock"
-    );
-    let guard: MutexGuard<Any> = fenced.clone().erase().attach(lease).unwrap();
+    let erased = fenced.clone().erase();
+    let of_plain = plain.detach().unwrap();
+    fails(erased.attach(of_plain), ErrorKind::Config);
+    let guard: MutexGuard<Any> = erased.attach(lease).unwrap();
     assert_eq!(guard.fence(), number);
-    assert!(
-        format!(
-            "{:?}",
-            fenced
-                .lock_with(&Wait::unlimited().cancelled_by(&cancelled()))
-                .unwrap_err()
-        )
-        .starts_with("Cancelled")
-    );
+    let wait = Wait::unlimited().cancelled_by(&cancelled());
+    let error = format!("{:?}", fenced.lock_with(&wait).unwrap_err());
+    assert!(error.starts_with("Cancelled"), "{error}");
     let shown = format!("{fenced:?}");
     assert!(shown.starts_with("Mutex { name: \"k\""), "{shown}");
 }

@@ -104,11 +104,8 @@ fn a_set_is_handed_over_as_a_whole() {
         &["orders/1", "another"],
         &["orders, 2:%", "orders/1", "orders/3"],
     ] {
-        assert_eq!(
-            set(&theirs, other).attach(lease()).unwrap_err().kind(),
-            ErrorKind::Config,
-            "{other:?}"
-        );
+        at_row(format_args!("{other:?}"));
+        fails(set(&theirs, other).attach(lease()), ErrorKind::Config);
     }
     let guard = set(&theirs, &names).attach(lease()).unwrap();
     extend(&guard, LONG_TTL * 2);
