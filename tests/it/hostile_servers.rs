@@ -27,6 +27,7 @@ fn a_node_that_says_a_byte_a_second() {
 }
 
 /// Each byte comes in time, and the reply does not.
+#[cfg(feature = "cli")]
 #[test]
 fn a_reply_that_comes_byte_by_byte_keeps_no_connection_that_blocks() {
     let reply = bulk(&"x".repeat(500)).into_bytes();
