@@ -99,6 +99,11 @@ impl Kind {
         }
     }
 
+    /// Whether a node keeps the longest time to live that it was asked for, in whichever order.
+    pub fn keeps_longest(self) -> bool {
+        self == Kind::Read
+    }
+
     /// The fence, or the floor.
     pub fn fence(self) -> Option<FencingToken> {
         match self {

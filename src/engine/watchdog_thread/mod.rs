@@ -36,7 +36,6 @@ mod last_events;
 mod reporting;
 pub(crate) mod watched;
 
-use crate::algorithm::kind::Kind;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::{LeaseId, RenewalConfig, Renewals};
@@ -254,11 +253,11 @@ impl WatchdogThread {
         let less_margin = watched.lease_less_margin(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
         let now = self.engine.lease_now();
-        // Nodes make no entry of a reader shorter, so what was sent automatically meanwhile does
-        // not count.
-        let order = match watched.kind {
-            Kind::Read => now,
-            _ => start,
+        // What was sent automatically meanwhile then counts as sent before.
+        let order = if watched.kind.keeps_longest() {
+            now
+        } else {
+            start
         };
         let counted = schedule
             .renewals
