@@ -72,13 +72,16 @@ impl Lock {
         let mut now = account.called_at;
         // A set waits for one of its keys at a time: the first that a guard of this client holds.
         let mut held = self.first_held(now);
+        // It leaves one queue when it has joined the next: a shutdown finds the call in one.
+        let mut queued = None;
         loop {
             let place = held.unwrap_or_default();
             let (ticket, position) = match &self.permits {
                 Some(permits) => permits.join(now),
                 None => self.local.queues()[place].join(now),
             };
-            if !queueing::wait_in_queue(&mut call, &ticket, position, now, wait, account)? {
+            let ticket = queued.insert(ticket);
+            if !queueing::wait_in_queue(&mut call, ticket, position, now, wait, account)? {
                 return Ok(None);
             }
             if held.is_some() {
@@ -87,12 +90,8 @@ impl Lock {
             }
             // Without time to wait, the call makes its one attempt, as with a single key.
             if held.is_none() || call.wait_deadline().is_none() {
-                return at_head(&mut Attempts::new(
-                    call,
-                    Some((ticket, place)),
-                    wait,
-                    account,
-                ));
+                let queued = queued.take().map(|ticket| (ticket, place));
+                return at_head(&mut Attempts::new(call, queued, wait, account));
             }
         }
     }
