@@ -6,10 +6,10 @@
 
 use crate::os::sync;
 use crate::os::waker::Waker;
+use crossbeam_channel::{Receiver, bounded};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 
 /// A look-up under way or done.
 pub(crate) struct Resolution {
@@ -22,7 +22,7 @@ impl Resolution {
     /// # Errors
     /// No thread can be started.
     pub(crate) fn begin(host: &str, port: u16, waker: Arc<Waker>) -> io::Result<Resolution> {
-        let (sender, answer) = channel();
+        let (sender, answer) = bounded(1);
         let host = host.to_owned();
         sync::spawn("quorumlock-dns", move || {
             let addresses = (host.as_str(), port)
