@@ -53,6 +53,11 @@ fn a_program_that_releases_and_wants_the_lock_again_is_behind_the_one_that_waits
                     drop(guard.unlock());
                 });
                 has_places(&servers, 1);
+                // Without a receiver, its entry counts as dead.
+                assert_soon!(
+                    servers.all(|server| !channels(server).is_empty()),
+                    "it is not subscribed"
+                );
                 thread::sleep(Duration::from_millis(5));
                 assert!(held.unlock().is_ok());
                 let guard = lock(&ours).lock().unwrap();
