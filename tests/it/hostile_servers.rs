@@ -107,14 +107,17 @@ fn a_value_that_never_ends_keeps_no_call_from_the_other_nodes() {
     let fake = Fake::healthy_but("GET", vec![flood]);
     let healthy = Server::several(2).unwrap();
     let urls = [fake.url(), healthy[0].url(), healthy[1].url()];
-    let mutex = long_lock(
-        &client_at(urls, |builder| builder.node_timeout(NODE_TIMEOUT)),
-        "k",
-    );
-    for _ in 0..50 {
-        unlock(take(&mutex));
-        thread::sleep(SLACK);
-    }
+    let client = client_at(urls, |builder| builder.node_timeout(NODE_TIMEOUT));
+    let mutex = long_lock(&client, "k");
+    let is_served = || {
+        (0..100).all(|_| {
+            thread::sleep(SLACK);
+            let taken = mutex.try_lock().ok().flatten();
+            taken.is_some_and(|guard| guard.unlock().is_ok())
+        })
+    };
+    // The others answer late on a busy machine, too.
+    assert!((0..3).any(|_| is_served()));
 }
 
 /// To every program that stores its `max_ttl`, it replies that another one was quicker, with a
