@@ -4,7 +4,7 @@ use super::backlog::Backlog;
 use super::log::Log;
 use super::parts::PartAnswers;
 use super::request::Request;
-use super::{Answer, Command, PlainVote, Session};
+use super::{Answer, Command, PlainVote, Session, Wakes};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::fault::protocol_error::ProtocolError;
@@ -38,7 +38,7 @@ impl Session {
     }
 
     /// Takes the next reply if it only grants or refuses what is in the log. The replies about the
-    /// keys of a set are taken together, if all grant.
+    /// keys of a set are taken together, if all grant and none has told another client.
     ///
     /// # Errors
     /// The bytes are no reply. The connection must be given up.
@@ -66,7 +66,8 @@ impl Session {
                 continue;
             }
             if sent.part > 0 {
-                if !(vote.is_granted && self.parts.have_granted()) {
+                let has_told = self.wakes != Wakes::default();
+                if has_told || !(vote.is_granted && self.parts.have_granted()) {
                     return Ok(None);
                 }
                 self.parts = PartAnswers::default();

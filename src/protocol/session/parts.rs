@@ -94,7 +94,7 @@ mod tests {
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::{Departure, Verb};
     use crate::protocol::session::tests::{
-        events, granted, operation, receives, sent, ticket, voted,
+        events, feed, granted, operation, receives, sent, ticket, voted,
     };
     use crate::protocol::session::{Abandoned, Command, Log, Session, SessionEvent, Wakes};
 
@@ -219,6 +219,23 @@ mod tests {
                 (Wakes::default(), 0),
                 "once"
             );
+        }
+    }
+
+    /// Otherwise the next request would seem to have told the client.
+    #[test]
+    fn a_set_is_no_plain_vote_if_the_release_of_a_key_has_told_another_client() {
+        let log = Log::default();
+        for (first, is_plain) in [(":1\r\n", true), (":2\r\n", false), (":4\r\n", false)] {
+            let (mut session, _) = asked(RELEASE);
+            receives(&mut session, first, []);
+            feed(&mut session, b":1\r\n");
+            let vote = session.next_plain_vote(&log).unwrap();
+            assert_eq!(vote.is_some(), is_plain, "{first:?}");
+            if !is_plain {
+                receives(&mut session, "", [granted(0)]);
+                assert_ne!(session.take_wakes(), Wakes::default(), "{first:?}");
+            }
         }
     }
 
