@@ -32,6 +32,8 @@ pub(in crate::engine) struct Link {
     /// When the connection was begun, without the time of the name's look-up.
     pub(super) opened_at: Timestamp,
     race: Race,
+    /// While connections lead to a master that was named: the addresses of the URL's host.
+    home: Race,
     /// A look-up that may outlast the connection it was begun for: there is one at most, and those
     /// that were begun for a server which is not the one to connect to any more.
     resolution: Option<Resolution>,
@@ -56,6 +58,7 @@ impl Link {
             socket: SocketState::Closed,
             opened_at: Timestamp::ORIGIN,
             race: Race::new(),
+            home: Race::new(),
             resolution: None,
             time,
             waker,
@@ -150,11 +153,15 @@ impl Link {
         self.named.as_ref().filter(|_| is_new)
     }
 
-    /// Lets connections lead to the master that was named, or to the address of the URL. What was
-    /// looked up is another server's.
+    /// Lets connections lead to the master that was named, or to the address of the URL, of which
+    /// the addresses are known as before. What is being looked up is another server's.
     fn redirect(&mut self, is_redirected: bool) {
-        self.is_redirected = is_redirected;
-        self.race.learn([]);
+        if std::mem::replace(&mut self.is_redirected, is_redirected) {
+            self.race = std::mem::replace(&mut self.home, Race::new());
+        }
+        if is_redirected {
+            self.home = std::mem::replace(&mut self.race, Race::new());
+        }
         self.resolution = None;
     }
 
@@ -469,12 +476,17 @@ mod tests {
         link.race.learn([known.clone()]);
         link.close(false, refused);
         assert_eq!(link.race.first(), Some(&known));
-        link.follow(NamedMaster {
-            host: "10.0.0.2".to_owned(),
-            port: 2,
-        });
-        link.race.learn([known]);
+        for port in [2, 3] {
+            link.follow(NamedMaster {
+                host: "10.0.0.2".to_owned(),
+                port,
+            });
+            assert_eq!(link.race.first(), None);
+            let named = Place::Tcp(([127, 0, 0, 1], port).into());
+            link.race.learn([named]);
+        }
         link.close(false, refused);
-        assert!(!link.is_redirected() && link.race.first().is_none());
+        assert!(!link.is_redirected());
+        assert_eq!(link.race.first(), Some(&known));
     }
 }
