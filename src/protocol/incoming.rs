@@ -9,6 +9,9 @@ use crate::fault::protocol_error::ProtocolError;
 
 /// Free space below which the receive buffer is compacted before a read.
 const LOW_SPACE: usize = 2 * 1024;
+/// Longest string that is dropped: what servers store at most, unless their `proto-max-bulk-len` is
+/// raised. One that does not end would be read as fast as it arrives.
+const LONGEST_VALUE: usize = 512 * 1024 * 1024;
 
 /// Bytes received.
 pub struct Incoming {
@@ -91,7 +94,7 @@ impl Incoming {
     /// as a value of another type.
     ///
     /// # Errors
-    /// It is in an array, or does not end as it should.
+    /// It is in an array, is longer than any that servers store, or does not end as it should.
     pub(super) fn skip_long(&mut self) -> Result<Option<(Reply<'static>, usize)>, ProtocolError> {
         let (header, length) = header(self.unparsed()).ok_or(ProtocolError::BulkTooLong)?;
         let begin = self.start + header;
@@ -115,11 +118,11 @@ impl Incoming {
     }
 }
 
-/// The length of a string's header, and of the string.
+/// The length of a string's header, and of the string, unless that is too long.
 fn header(unparsed: &[u8]) -> Option<(usize, usize)> {
     let line = unparsed.split(|&byte| byte == b'\r').next()?;
-    let length = digits::number(line.strip_prefix(b"$")?)?;
-    Some((line.len() + 2, usize::try_from(length).ok()?))
+    let length = usize::try_from(digits::number(line.strip_prefix(b"$")?)?).ok()?;
+    (length <= LONGEST_VALUE).then_some((line.len() + 2, length))
 }
 
 #[cfg(test)]

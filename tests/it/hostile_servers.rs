@@ -103,7 +103,7 @@ fn a_line_that_never_ends_takes_neither_time_nor_memory() {
 
 #[test]
 fn a_value_that_never_ends_keeps_no_call_from_the_other_nodes() {
-    let flood = Act::Flood(b"$9223372036854775807\r\n", b"1111111111111111");
+    let flood = Act::Flood(b"$536870912\r\n", b"1111111111111111");
     let fake = Fake::healthy_but("GET", vec![flood]);
     let healthy = Server::several(2).unwrap();
     let urls = [fake.url(), healthy[0].url(), healthy[1].url()];
@@ -118,6 +118,21 @@ fn a_value_that_never_ends_keeps_no_call_from_the_other_nodes() {
     };
     // The others answer late on a busy machine, too.
     assert!((0..3).any(|_| is_served()));
+}
+
+/// It would keep a thread reading at full speed, and the end of a client waiting.
+#[test]
+fn a_value_that_is_longer_than_servers_store_ends_its_connection() {
+    let flood = Act::Flood(b"$536870913\r\n", b"1111111111111111");
+    let fake = Fake::healthy_but("GET", vec![flood]);
+    is_named(&fake.url(), Phase::Handshake, Cause::Protocol);
+    let healthy = Server::several(2).unwrap();
+    let used = || {
+        let client = client_of([fake.url(), healthy[0].url(), healthy[1].url()]);
+        drop(take(&long_lock(&client, "k")));
+        client
+    };
+    promptly_from(Duration::from_secs(1), used, drop);
 }
 
 /// To every program that stores its `max_ttl`, it replies that another one was quicker, with a

@@ -43,6 +43,22 @@ fn a_value_that_is_too_long_costs_its_question_and_not_the_connection() {
 }
 
 #[test]
+fn a_value_that_is_longer_than_servers_store_is_an_error_before_it_has_arrived() {
+    for (header, is_stored) in [("$536870912\r\n", true), ("$536870913\r\n", false)] {
+        let mut session = member("");
+        session.inspect(ticket(1), b"k", false, NOW);
+        feed(&mut session, header.as_bytes());
+        let seen = session.next_event(&Log::default());
+        let expected = if is_stored {
+            Ok(None)
+        } else {
+            Err(ProtocolError::BulkTooLong)
+        };
+        assert_eq!(seen, expected, "{header:?}");
+    }
+}
+
+#[test]
 fn a_note_that_is_too_long_is_none_and_any_other_string_is_an_error() {
     let long = bulk(&"x".repeat(MAX_BULK + 1));
     let handshake = Handshake {
