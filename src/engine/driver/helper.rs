@@ -4,7 +4,7 @@
 //! ```text
 //!   Absent ── a thread leaves, work is left ───────► Awake ── nothing is left, or closed ──► Absent
 //!                                                    │  ▲
-//!                          nothing to do for a while ─┘  └── that time, or a release left unsent
+//!                          nothing to do for a while ─┘  └── that time, or work that is due before
 //!                                                  Asleep
 //! ```
 //!
@@ -43,14 +43,14 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let Some(due) = state.reactor.work_due(state.now) else {
             return false;
         };
-        if state.helper == Helper::Absent {
-            state.helper = Helper::Awake;
-            return true;
+        if let Helper::Asleep(until) = state.helper {
+            if due < until || due <= state.now {
+                self.helper_signal.notify_one();
+            }
+            return false;
         }
-        if due <= state.now {
-            self.helper_signal.notify_one();
-        }
-        false
+        state.helper = Helper::Awake;
+        true
     }
 
     pub(super) fn start_helper(&self) {
@@ -92,10 +92,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     if let Some(cell) = state.hand_over(&self.submissions) {
                         cell.wake(None);
                     }
-                    state.helper = Helper::Asleep;
-                    let slept = self
-                        .helper_signal
-                        .wait_timeout(state, due.since(now).min(LONGEST_SLEEP));
+                    let until = due.min(now.after(LONGEST_SLEEP));
+                    state.helper = Helper::Asleep(until);
+                    let slept = self.helper_signal.wait_timeout(state, until.since(now));
                     (state, _) = slept.unwrap_or_else(PoisonError::into_inner);
                     state.helper = Helper::Awake;
                 }

@@ -31,7 +31,8 @@ pub(super) struct State<R: Reactor> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Helper {
     Absent,
-    Asleep,
+    /// Until then at most.
+    Asleep(Timestamp),
     Awake,
 }
 

@@ -277,7 +277,7 @@ fn the_last_thread_starts_a_helper_where_there_is_work() {
     }
     for helper in [
         (|state| state.helper = Helper::Awake) as fn(&mut State<Notes>),
-        |state| state.helper = Helper::Asleep,
+        |state| state.helper = Helper::Asleep(Timestamp::NEVER),
     ] {
         assert!(!starts(helper).0, "there is one");
     }
@@ -336,21 +336,30 @@ fn has_locks_of_the_system() -> bool {
 }
 
 #[test]
-fn a_helper_that_sleeps_is_woken_where_there_is_work_at_once() {
-    const LONG: Duration = Duration::from_secs(5);
+fn a_helper_that_sleeps_is_woken_where_there_is_work_before_its_time() {
     if !has_locks_of_the_system() {
         return;
     }
-    let driver = Driver::new(Notes::default());
-    let mut state = lock(&driver.state);
-    state.helper = Helper::Asleep;
-    state.reactor.work_due = Some(state.now);
-    let began = Instant::now();
-    thread::scope(|scope| {
-        scope.spawn(|| driver.enter(|_, _| ()));
-        drop(driver.helper_signal.wait_timeout(state, LONG));
-    });
-    assert!(began.elapsed() < LONG);
+    let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+    for (now, due, until, is_woken) in [
+        (5, 5, 9, true),
+        (5, 8, 9, true),
+        (5, 9, 9, false),
+        (9, 9, 9, true),
+    ] {
+        let driver = Driver::new(Notes::default());
+        let mut state = lock(&driver.state);
+        state.helper = Helper::Asleep(at(until));
+        state.reactor.now = at(now);
+        state.reactor.work_due = Some(at(due));
+        let limit = Duration::from_millis(if is_woken { 5_000 } else { 100 });
+        let began = Instant::now();
+        thread::scope(|scope| {
+            scope.spawn(|| driver.enter(|_, _| ()));
+            drop(driver.helper_signal.wait_timeout(state, limit));
+        });
+        assert_eq!(began.elapsed() < limit, is_woken, "{now} {due} {until}");
+    }
 }
 
 #[test]
