@@ -5,7 +5,7 @@ use super::loss::{STUBBORN, last_sign};
 use super::*;
 use nix::pty::openpty;
 use rustix::io::ioctl_fionbio;
-use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 
 const TTL: Duration = Duration::from_secs(3);
 /// Far longer than a program takes to end.
@@ -108,4 +108,23 @@ fn a_program_ends_although_its_messages_are_not_read() {
     assert_soon!(waits());
     waiting.send(Signal::SIGTERM);
     assert_eq!(waiting.code(), Some(143));
+}
+
+#[test]
+fn a_full_pipe_that_does_not_block_costs_no_line() {
+    let deployment = Deployment::of(1);
+    let (mut reader, writer) = full_pipe();
+    ioctl_fionbio(&writer, true).unwrap();
+    let mut tool = deployment.tool("run -v --json-events 1 a -- sleep 1");
+    tool.stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut running = Running::start(tool);
+    deployment.wait_for_keys(1);
+    thread::sleep(Duration::from_millis(200));
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(running.code(), Some(0));
+    for event in ["the command is started", "the command has ended"] {
+        let count = text.matches(event).count();
+        assert_eq!(count, 2, "{event}: {}", text.trim_matches('.'));
+    }
 }

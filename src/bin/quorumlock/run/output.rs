@@ -5,8 +5,9 @@
 //! the count is written as soon as possible.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -31,7 +32,7 @@ enum Text {
 
 impl Output {
     /// Writes to this file. `notice` is the text for the number of texts that did not fit.
-    pub(super) fn new(mut file: File, notice: fn(u64) -> String) -> Output {
+    pub(super) fn new(file: File, notice: fn(u64) -> String) -> Output {
         let (texts, waiting): (_, Receiver<Text>) = bounded(CAPACITY);
         let dropped = Arc::new(AtomicU64::new(0));
         let missing = Arc::clone(&dropped);
@@ -41,10 +42,10 @@ impl Output {
                 // The reader may have gone.
                 match missing.swap(0, Ordering::Relaxed) {
                     0 => {}
-                    count => drop(file.write_all(notice(count).as_bytes())),
+                    count => write_all(&file, &notice(count)),
                 }
                 match text {
-                    Text::Line(line) => drop(file.write_all(line.as_bytes())),
+                    Text::Line(line) => write_all(&file, &line),
                     Text::Drained(done) => drop(done.try_send(())),
                 }
             }
@@ -72,6 +73,22 @@ impl Output {
         let (done, over) = bounded(1);
         if self.texts.send_deadline(Text::Drained(done), end).is_ok() {
             let _ = over.recv_deadline(end);
+        }
+    }
+}
+
+/// Writes all of a text, also where another program has set that writing does not block. A reader
+/// that has gone gets nothing.
+fn write_all(mut file: &File, text: &str) {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match file.write(rest) {
+            Ok(length @ 1..) => rest = &rest[length..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let _ = poll(&mut [PollFd::new(file, PollFlags::OUT)], None);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            _ => return,
         }
     }
 }
