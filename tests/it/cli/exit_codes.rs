@@ -2,7 +2,10 @@
 
 use super::*;
 use std::fs::Permissions;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 
 #[test]
 fn every_exit_code_says_what_happened() {
@@ -243,6 +246,59 @@ fn events_on_standard_output_or_error_leave_both_to_the_command() {
         let events = if descriptor == "1" { &out } else { &err };
         assert!(events.contains("\"event\":\"started\""), "{events}");
     }
+}
+
+#[test]
+fn events_are_in_one_order_with_what_others_write_to_the_same_file() {
+    let deployment = Deployment::of(1);
+    let log = folder().join("log");
+    let script = "exec 3>\"$0\"; echo before >&3; \"$@\" >&3; echo after >&3";
+    for descriptor in ["1", "3"] {
+        let mut tool = in_script(&deployment, script, &log);
+        tool.args([
+            "run",
+            "--json-events",
+            descriptor,
+            "a",
+            "--",
+            "echo",
+            "inside",
+        ]);
+        run(tool).exits(0);
+        let text = fs::read_to_string(&log).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let [first, between @ .., last] = &*lines else {
+            panic!("{text}")
+        };
+        assert_eq!((*first, *last), ("before", "after"), "{text}");
+        let (said, events): (Vec<&str>, Vec<_>) = between.iter().partition(|l| **l == "inside");
+        assert_eq!(said.len(), 1, "{text}");
+        assert!(events.iter().all(|line| line.starts_with('{')), "{text}");
+        let names = events.iter().flat_map(|line| super::events(line));
+        assert!(
+            names.map(|(name, _)| name).any(|name| name == "ended"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn events_go_to_what_is_open_for_writing_and_nowhere_else() {
+    let deployment = Deployment::of(1);
+    // As systemd passes standard output.
+    let (mut reader, writer) = UnixStream::pair().unwrap();
+    let mut tool = deployment.tool("run --json-events 1 a -- true");
+    tool.stdout(OwnedFd::from(writer));
+    run(tool).exits(0);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert!(text.contains("\"event\":\"ended\""), "{text}");
+    let file = folder().join("input");
+    fs::write(&file, "precious").unwrap();
+    let mut tool = in_script(&deployment, "exec 3<\"$0\"; exec \"$@\"", &file);
+    tool.args("run --json-events 3 a -- true".split(' '));
+    run(tool).exits(64);
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What happens, for `--json-events` and `-v`: events of the library, and those of this program;
 //! and messages.
 
-use super::descriptor::path_of;
+use super::descriptor::take;
 use super::options::Options;
 use super::output::Output;
 use crate::exit::Failure;
@@ -9,13 +9,10 @@ use crate::json::{Object, object};
 use crate::report;
 use quorumlock::event::Event;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The first of the descriptors that no program expects to be open.
-const AFTER_STANDARD: i32 = 3;
 
 /// Where events and messages go.
 pub(super) struct Events {
@@ -26,27 +23,10 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// # Errors
-    /// The descriptor of `--json-events` is not open for writing.
-    pub(super) fn open(options: &Options) -> Result<Events, Failure> {
-        let open = |descriptor: u32| {
-            // Appending, because a file that is opened again has a position of its own.
-            let file = OpenOptions::new().append(true).open(path_of(descriptor));
-            let failed = |error| {
-                let what = format!("descriptor {descriptor} is not open for writing");
-                Failure::usage(format!("--json-events: {what}: {error}"))
-            };
-            let notice = |count| json("output_dropped", object! {}, &missing(count));
-            let output = |file| {
-                // No other program inherits it.
-                if let Ok(descriptor @ AFTER_STANDARD..) = i32::try_from(descriptor) {
-                    let _ = nix::unistd::close(descriptor);
-                }
-                Output::new(file, notice)
-            };
-            file.map(output).map_err(failed)
-        };
-        let json = options.json_events.map(open).transpose()?;
+    /// Events go to this file, if there is one.
+    pub(super) fn open(options: &Options, json_events: Option<File>) -> Result<Events, Failure> {
+        let notice = |count| json("output_dropped", object! {}, &missing(count));
+        let json = json_events.map(|file| Output::new(file, notice));
         // Of its own, so that a panic is shown although the thread that writes is blocked.
         let error = std::io::stderr().as_fd().try_clone_to_owned();
         let error = error.map_err(Failure::system("duplicate standard error"))?;
@@ -104,6 +84,17 @@ impl Events {
             self.say(message);
         }
     }
+}
+
+/// The file of `--json-events`.
+///
+/// # Errors
+/// The descriptor is not open for writing.
+pub(super) fn file(descriptor: i32) -> Result<File, Failure> {
+    take(descriptor).map_err(|error| {
+        let what = format!("descriptor {descriptor} is not open for writing");
+        Failure::usage(format!("--json-events: {what}: {error}"))
+    })
 }
 
 /// An event as a line of JSON.

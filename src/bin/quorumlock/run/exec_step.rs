@@ -5,7 +5,7 @@
 //! continue, or kills it. A process that waits at this gate has not become the command yet, so a
 //! signal or a loss that is found there starts nothing.
 
-use super::not_started::step_end;
+use super::descriptor::take;
 use super::signals;
 use crate::exit::{self, Exit};
 use crate::report;
@@ -18,8 +18,8 @@ use std::process::Command;
 /// The word that makes this program the step. No command has this name.
 pub(crate) const EXEC_STEP: &str = "__exec-step";
 
-/// Becomes the command: `parent`, the descriptor for [`step_end`], the program, its arguments.
-/// Comes back only to end.
+/// Becomes the command: `parent`, the descriptor where it writes that it cannot, the program, its
+/// arguments. Comes back only to end.
 pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
     let mut number = || {
         words
@@ -27,7 +27,8 @@ pub(crate) fn exec_step(mut words: impl Iterator<Item = OsString>) -> Exit {
             .and_then(|word| word.to_str()?.parse::<i32>().ok())
     };
     let parent = number();
-    let not_started = number().and_then(step_end);
+    // Without it the lock stays, as after a command that has run.
+    let not_started = number().and_then(|descriptor| take(descriptor).ok());
     let Some(program) = words.next() else {
         return exit::USAGE;
     };

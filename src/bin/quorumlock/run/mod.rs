@@ -44,8 +44,9 @@ use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(mut options: Options) -> Result<Exit, Failure> {
     options.sort()?;
+    let json_events = options.json_events.map(events::file).transpose()?;
     let signals = signals::block().map_err(Failure::system("block signals"))?;
-    let events = Arc::new(Events::open(&options)?);
+    let events = Arc::new(Events::open(&options, json_events)?);
     let exit = with_lock(&options, &signals, &events).unwrap_or_else(|failure| {
         events.complain(&failure.message);
         failure.exit

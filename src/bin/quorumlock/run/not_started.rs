@@ -2,12 +2,9 @@
 //! cannot become the command, or a signal ends it before. It is closed when the step becomes the
 //! command. The exit code does not show that: a shell ends with 127 as well.
 
-use super::descriptor::path_of;
 use rustix::io::{dup, ioctl_fionbio};
-use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 
 /// Makes the pipe: the end of `run`, and the one that the step inherits.
 pub(super) fn pipe() -> io::Result<(PipeReader, OwnedFd)> {
@@ -21,16 +18,4 @@ pub(super) fn pipe() -> io::Result<(PipeReader, OwnedFd)> {
 /// Whether the command was started, once that is known.
 pub(super) fn was_started(mut pipe: &PipeReader) -> Option<bool> {
     pipe.read(&mut [0]).ok().map(|written| written == 0)
-}
-
-/// The end of the step, which has inherited this descriptor. The command does not inherit it.
-pub(super) fn step_end(descriptor: i32) -> Option<File> {
-    // Opened again, it is closed when the step becomes the command. A reader that has ended is not
-    // waited for. Without the file the lock stays, as after a command that has run.
-    let file = OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path_of(descriptor));
-    let _ = nix::unistd::close(descriptor);
-    file.ok()
 }

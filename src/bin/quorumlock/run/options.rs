@@ -33,8 +33,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) keep_nodes: bool,
     /// write events to this open descriptor, as JSON, one in each line
-    #[arg(long, value_name = "FD")]
-    pub(super) json_events: Option<u32>,
+    #[arg(long, value_name = "FD", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(super) json_events: Option<i32>,
     /// write nothing but errors
     #[arg(short, long)]
     pub(super) quiet: bool,
