@@ -544,9 +544,9 @@ public:
     }
 
     // Waits until every node has run the releases that it is owed; throws when one has not in time. Closes nothing.
-    void flush_releases(std::chrono::milliseconds timeout) const
+    void flush_releases(milliseconds timeout) const
     {
-        detail::must(quorumlock_client_flush_releases, handle_.get(), static_cast<std::uint64_t>(timeout.count()));
+        detail::must(quorumlock_client_flush_releases, handle_.get(), detail::count(timeout));
     }
 
     // Grants no lock from now on, ends waits, and waits until all guards have gone and their locks are released; throws

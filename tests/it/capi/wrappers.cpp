@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -304,6 +307,23 @@ static void ending(const char *url)
     CHECK(theirs.unlock() && quorumlock::mutex(other, "ending").lock().unlock());
 }
 
+// A time that is over is no time: a node that never replies has not run a release.
+static void flushes(const char *first, const char *second)
+{
+    int silent = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto *where = reinterpret_cast<sockaddr *>(&address);
+    CHECK(bind(silent, where, length) == 0 && listen(silent, 8) == 0 && getsockname(silent, where, &length) == 0);
+    auto third = "redis://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    quorumlock::client client({ first, second, third });
+    CHECK(quorumlock::mutex(client, "flushes").ttl(5s).lock().unlock());
+    CHECK(result_of([&] { client.flush_releases(-1ms); }) == QUORUMLOCK_UNAVAILABLE);
+    close(silent);
+}
+
 int main(int count, char **arguments)
 {
     CHECK(count > 2);
@@ -312,6 +332,7 @@ int main(int count, char **arguments)
     CHECK(!quorumlock::version().empty() && quorumlock::text(QUORUMLOCK_HELD) != quorumlock::text(QUORUMLOCK_OK));
     failures(arguments[1]);
     logs_in(arguments[1]);
+    flushes(arguments[1], arguments[2]);
     auto told = std::make_shared<log>();
     {
         quorumlock::config config;
