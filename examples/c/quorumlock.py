@@ -411,21 +411,24 @@ def _handlers_later():
     """Lets the handlers of signals run at its end, on the main thread.
 
     Python runs them before the next step of that thread. Within a callback of the library, what they raise is lost; and
-    a lock that was taken must not be lost by it.
+    a lock that was taken must not be lost by it. What one of them raises keeps no other one from being set again, nor
+    from running.
     """
     handlers, came = {}, []
-    try:
+
+    def run():
+        for number, frame in reversed(came):
+            stack.callback(handlers[number], number, frame)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(run)
         for number in signal.valid_signals():
             handler = signal.getsignal(number)
             if callable(handler):
                 handlers[number] = handler
+                stack.callback(signal.signal, number, handler)
                 signal.signal(number, lambda *signalled: came.append(signalled))
         yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in came:
-            handlers[number](number, frame)
 
 
 @contextlib.contextmanager
@@ -752,7 +755,7 @@ class Client(_Handle):
 
     def flush_releases(self, timeout):
         """Waits until every node has run the pending releases, for so many seconds at most. Closes nothing."""
-        _must(_c.quorumlock_client_flush_releases, self, max(0, int(timeout * 1000)))
+        _must(_c.quorumlock_client_flush_releases, self, _millis(timeout))
 
     def shutdown(self, timeout):
         """Grants no lock from now on, ends waits, and waits until all guards have gone and their locks are released.

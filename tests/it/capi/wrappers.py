@@ -263,6 +263,30 @@ def signals(client):
     threading.Timer(0.5, held.unlock).start()
     assert mutex.lock().unlock() and handled == [1, 1]
 
+    # What one handler raises costs no other signal.
+    signal.signal(signal.SIGUSR1, interrupt)
+    signal.signal(signal.SIGUSR2, later := lambda *_: handled.append(2))
+    numbers = signal.SIGUSR1, signal.SIGUSR2
+    with mutex.lock():
+        threading.Timer(0.2, lambda: [os.kill(os.getpid(), number) for number in numbers]).start()
+        message_of(Interrupted, mutex.lock)
+        assert handled == [1, 1, 2]
+    # Nor does one that arrives while they are set again.
+    real = signal.signal
+
+    def at_once(number, handler):
+        real(number, handler)
+        if handler is interrupt:
+            os.kill(os.getpid(), number)
+
+    with mutex.lock():
+        signal.signal = at_once
+        message_of(Interrupted, lambda: mutex.try_lock(0.01))
+        signal.signal = real
+        assert signal.getsignal(signal.SIGUSR2) is later
+    signal.signal(signal.SIGUSR1, lambda *_: handled.append(1))
+    handled.remove(2)
+
     cancel = quorumlock.CancelHandle()
     with mutex.lock():
         kill_soon()
