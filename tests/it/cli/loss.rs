@@ -309,6 +309,32 @@ fn a_program_that_is_killed_takes_its_command_along() {
     );
 }
 
+/// Moves to the process group of a child that ends soon.
+const MOVER: &str = "
+import os, sys, time
+child = os.fork()
+if child == 0:
+    time.sleep(9)
+    os._exit(0)
+os.setpgid(child, child)
+os.setpgid(0, child)
+open(sys.argv[1], 'w').close()
+time.sleep(99)
+";
+
+#[test]
+fn a_command_that_has_left_its_group_is_ended() {
+    let deployment = Deployment::of(1);
+    let stamp = folder().join("stamp");
+    let mut tool = deployment.tool(&("run a -- python3 -c", [MOVER]));
+    tool.arg(&stamp);
+    let mut running = Running::start(tool);
+    assert_soon!(stamp.exists());
+    running.send(Signal::SIGTERM);
+    assert_soon!(running.is_over());
+    assert_eq!(running.code(), Some(143));
+}
+
 #[test]
 fn a_process_of_another_group_is_left_alone() {
     let deployment = Deployment::of(1);

@@ -15,7 +15,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::restart::this_program;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -89,21 +89,19 @@ impl Group {
         drop(self.child.wait());
     }
 
-    /// Signals the group, or the process if it has no group of its own; nothing if none of it is
-    /// left.
+    /// Signals the command and its group, if it was given one; nothing if none of it is left.
     pub(super) fn signal(&self, signal: Signal) {
-        // It may have ended a moment ago.
-        let _ = match (&self.status, self.has_own_group) {
-            (None, false) => kill(self.pid, signal),
-            (Some(_), false) => Ok(()),
-            (status, true) if status.is_none() || has_children_in(self.pid) => {
-                killpg(self.pid, signal)
-            }
-            (_, true) => {
-                signal_strays(self.pid(), signal as i32);
-                Ok(())
-            }
-        };
+        let is_there = self.status.is_none();
+        // What has ended a moment ago gets nothing.
+        if is_there && !(self.has_own_group && getpgid(Some(self.pid)) == Ok(self.pid)) {
+            // A command can leave its group.
+            let _ = kill(self.pid, signal);
+        }
+        if self.has_own_group && (is_there || has_children_in(self.pid)) {
+            let _ = killpg(self.pid, signal);
+        } else if self.has_own_group {
+            signal_strays(self.pid(), signal as i32);
+        }
     }
 
     /// Stops the command, which may act on the signal before: restore a terminal, for example.
