@@ -466,7 +466,8 @@ def _at_signals(action):
 
 
 def _millis(seconds):
-    return max(0, int(seconds * 1000))
+    """At most what a number of C can be: ctypes takes the lowest digits of a longer one."""
+    return int(min(max(0, seconds * 1000), 2**62))
 
 
 def _bytes(text):

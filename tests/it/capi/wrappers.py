@@ -56,6 +56,9 @@ def failures():
 
 def waits(client):
     mutex, cancel = quorumlock.Mutex(client, "waits"), quorumlock.CancelHandle()
+    # Too long for a number of C, which would be its lowest digits.
+    assert result_of(quorumlock.Mutex(client, "waits", ttl=2**64 / 1000 + 5).try_lock) == Result.CONFIG
+    assert mutex.try_lock(float("inf")).unlock()
     held = mutex.lock(cancel)
     assert (mutex.name, held.name) == ("waits", "waits")
     assert mutex.try_lock() is None and mutex.try_lock(0.001, cancel) is None
