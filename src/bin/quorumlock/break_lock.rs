@@ -4,7 +4,7 @@ use crate::connection::{Connection, Trouble};
 use crate::deployment::{Deployment, at_once};
 use crate::exit::{self, Exit, Failure};
 use crate::json::{Object, list, maybe, object};
-use crate::locks::sighting::{Sighting, Stored};
+use crate::locks::sighting::{LONGEST_LOCK, Sighting, Stored};
 use crate::locks::survey::Survey;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, write_line};
@@ -15,6 +15,11 @@ use quorumlock::algorithm::time::Human;
 use quorumlock::protocol::key_space;
 use quorumlock::protocol::kinds::{permit, plain};
 use std::time::Duration;
+
+/// Deletes what cannot be compared, unless a value that can be has replaced it: a lock, perhaps.
+const DELETE_ODD: &[u8] = b"\
+local value = redis.pcall('getrange', KEYS[1], 0, ARGV[1])
+return (type(value) == 'table' or #value > tonumber(ARGV[1])) and redis.call('del', KEYS[1]) or 0";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -191,8 +196,10 @@ fn release(
 ) -> Result<bool, Trouble> {
     let key = name.as_bytes();
     let Stored::Text(value) = &seen.stored else {
-        // There is no comparing it: it was named, and is to be deleted by force.
-        return Ok(connection.ask(&[b"DEL", key])?.integer("DEL")? == 1);
+        // It was named, and is to be deleted by force.
+        let longest = LONGEST_LOCK.to_string();
+        let words = [b"EVAL", DELETE_ODD, b"1", key, longest.as_bytes()];
+        return Ok(connection.ask(&words)?.integer("EVAL")? == 1);
     };
     // What is no lock is compared as a whole.
     let kind = seen

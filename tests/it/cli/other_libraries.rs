@@ -1,7 +1,9 @@
 //! Locks of other libraries, and keys that are no lock at all: what the nodes hold, as `show`,
 //! `ls`, `break` and `run -n` report it.
 
+use super::stalled::full_pipe;
 use super::*;
+use std::io::Read;
 
 /// A token as redis-py writes it.
 const UUID: &str = "2b7c1f0e-9d9e-4d61-a2cb-5a4d6a1f7c11";
@@ -113,4 +115,24 @@ fn what_is_no_lock_is_deleted_by_force_alone() {
     command_each(&deployment.servers, &["SET", "k", &"ab".repeat(20)]);
     deployment.succeeds("break k --yes");
     assert_eq!(deployment.keys(), 0);
+}
+
+#[test]
+fn what_has_become_a_lock_is_not_deleted_by_force() {
+    let deployment = Deployment::of(1);
+    command_each(&deployment.servers, "HSET k a b");
+    // It has read the key, and waits for the reader of its first line.
+    let (mut reader, writer) = full_pipe();
+    let mut tool = deployment.tool("break k --yes --force");
+    tool.stdout(writer);
+    let mut running = Running::start(tool);
+    assert_soon!(calls(&deployment.servers[0], "zcard") > 0);
+    command_each(&deployment.servers, "DEL k");
+    let token = "ab".repeat(20);
+    command_each(&deployment.servers, &["SET", "k", &token, "PX", LEFT]);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    let text = text.trim_matches('.');
+    assert!(text.contains("changed meanwhile"), "{text}");
+    assert_eq!((running.code(), deployment.keys()), (Some(1), 1), "{text}");
 }

@@ -20,7 +20,7 @@ fn fill(mut writer: &PipeWriter) {
 }
 
 /// A pipe that takes nothing more.
-fn full_pipe() -> (PipeReader, PipeWriter) {
+pub(super) fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = pipe().unwrap();
     fill(&writer);
     (reader, writer)

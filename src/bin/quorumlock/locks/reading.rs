@@ -2,7 +2,7 @@
 //! answers.
 
 use super::queue::{self, Queue};
-use super::sighting::{Keys, Sighting, Stored};
+use super::sighting::{Keys, LONGEST_LOCK, Sighting, Stored};
 use crate::connection::{Connection, Trouble, Value};
 use crate::report;
 use quorumlock::algorithm::time::Human;
@@ -23,8 +23,6 @@ const MOST_KEYS: usize = 1_000_000;
 const LONGEST_SCAN: Duration = Duration::from_secs(600);
 /// How many keys are read in one flight.
 const BATCH: usize = 500;
-/// Longest value of a lock: a read-write lock with all its readers has less than 4000 bytes.
-const LONGEST_LOCK: usize = 4096;
 
 /// What one node is asked.
 pub(super) struct Reader<'r> {

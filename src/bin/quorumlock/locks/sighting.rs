@@ -7,6 +7,9 @@ use quorumlock::protocol::kinds::key_kind::{Hold, StoredLock};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Longest value of a lock: a read-write lock with all its readers has less than 4000 bytes.
+pub(crate) const LONGEST_LOCK: usize = 4096;
+
 /// What one node has.
 #[derive(Default)]
 pub(crate) struct Keys {
