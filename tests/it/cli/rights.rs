@@ -119,6 +119,17 @@ fn doctor_advises_the_right_that_is_missing_and_no_more_than_the_manual() {
 }
 
 #[test]
+fn doctor_looks_at_the_clock_for_a_user_that_cannot_unsubscribe() {
+    skip_unless!(has_users());
+    let users = Users(Deployment::of(1));
+    users.with("-getrange", "+unsubscribe");
+    let found = users.asks("doctor --names orders/").exits(1);
+    let found = found.prints("  clock ").prints("+unsubscribe");
+    let found = found.prints("ACL SETUSER locks +getrange");
+    assert_eq!(users.0.keys(), 0, "{}", found.all());
+}
+
+#[test]
 fn doctor_says_what_it_does_not_see_without_info() {
     skip_unless!(has_users());
     let users = Users(Deployment::of(1));

@@ -116,9 +116,6 @@ impl Examination {
         let server = Server::read(connection, user(endpoint))?;
         server.examine(endpoint, plan, &mut self.findings);
         self.server = Some(server);
-        if self.can_vote() {
-            self.look_at_rights(connection, endpoint, plan)?;
-        }
         self.clock = clock::offset(connection)?;
         if let Some(offset) = self.clock.filter(|offset| offset.is_off()) {
             let what = format!(
@@ -130,7 +127,11 @@ impl Examination {
         }
         let key = format!("{}{}", plan.settings.prefix, plan.name);
         let ask = || connection.ask(&[b"PTTL", key.as_bytes()]).map(drop);
-        self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)
+        self.times.measure(ROUND_TRIPS, LONGEST_MEASUREMENT, ask)?;
+        if self.can_vote() {
+            self.look_at_rights(connection, endpoint, plan)?;
+        }
+        Ok(())
     }
 
     fn look_at_rights(

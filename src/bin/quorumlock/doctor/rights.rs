@@ -97,7 +97,7 @@ pub(super) fn own_names(
     Ok(begins.min_by_key(String::len))
 }
 
-/// Tries everything, and deletes what it made.
+/// Tries everything, and deletes what it made. The last that is asked on the connection.
 pub(super) fn missing(connection: &mut Connection, plan: &Plan<'_>) -> Result<Missing, Trouble> {
     let prefix = &plan.settings.prefix;
     // A name of its own, so that the trial of the whole deployment meets no key of this one.
@@ -160,10 +160,6 @@ pub(super) fn missing(connection: &mut Connection, plan: &Plan<'_>) -> Result<Mi
         key,
         &["PTTL KEY", "TIME", "PUBLISH CHANNEL ?"],
     )?;
-    // In RESP2, a connection that is subscribed only unsubscribes.
-    if tester.allows(Purpose::Waiting, locks, key, &["SUBSCRIBE CHANNEL"])? {
-        tester.allows(Purpose::Waiting, locks, key, &["UNSUBSCRIBE CHANNEL"])?;
-    }
     for (index, key) in keys.iter().enumerate() {
         tester.allows(Purpose::Kind(index), marked, key, kinds::KEYS[index].trial)?;
     }
@@ -182,6 +178,11 @@ pub(super) fn missing(connection: &mut Connection, plan: &Plan<'_>) -> Result<Mi
     // A key of a user that may not delete ends by itself.
     for key in &keys {
         tester.connection.ask(&[b"DEL", key.as_bytes()])?;
+    }
+    // In RESP2, a connection that is subscribed only unsubscribes: nothing can be asked after it if
+    // the user may not do that.
+    if tester.allows(Purpose::Waiting, locks, key, &["SUBSCRIBE CHANNEL"])? {
+        tester.allows(Purpose::Waiting, locks, key, &["UNSUBSCRIBE CHANNEL"])?;
     }
     Ok(tester.missing)
 }
