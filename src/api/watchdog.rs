@@ -17,11 +17,10 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 /// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they
 /// are reported lost. Given to [`Mutex::watchdog`](crate::Mutex::watchdog).
 ///
-/// One thread for each client, started when it is first needed, extends all its locks, all that are
-/// due in one batch. It blocks all signals and ends with the client. An extension that fails is
-/// tried again, several times before the end. Once a second, the thread connects again to nodes
-/// whose connections have ended. Where one has lost its data, all locks are extended at once, and
-/// set again there.
+/// One thread for each client, started when it is first needed, extends all its locks, in batches.
+/// It blocks all signals and ends with the client. An extension that fails is tried again, several
+/// times before the end. Once a second, the thread connects again to nodes whose connections have
+/// ended. Where one has lost its data, all locks are extended at once, and set again there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Watchdog {
