@@ -234,9 +234,9 @@ impl Redlock {
     ///
     /// From its first moment on, no lock is granted: each call for one returns an error of kind
     /// [`ShutDown`](crate::ErrorKind::ShutDown), and so do the calls that wait, wherever they are.
-    /// One whose attempt is in flight returns within a node timeout; a lock that it acquires is
-    /// released. What is held remains held: guards are valid and extended as before, and their
-    /// owners may take a [reentrant](crate::kind::Reentrant) lock again.
+    /// One whose attempt is in flight returns when that ends; a lock that it acquires is released.
+    /// What is held remains held: guards are valid and extended as before, and their owners may
+    /// take a [reentrant](crate::kind::Reentrant) lock again.
     ///
     /// Then it waits until all guards are dropped and every node has run the releases. It may be
     /// called again, to wait for longer, and by several threads at once. A timeout of zero begins

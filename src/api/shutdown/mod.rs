@@ -29,7 +29,7 @@ pub enum ShutdownOutcome {
     Incomplete {
         /// The names of the locks of which a guard exists, in order; for a set, each of its names.
         held: Vec<String>,
-        /// How many calls for locks have not returned. Each ends within a node timeout.
+        /// How many calls for locks have not returned. Each ends with its attempt.
         calls: usize,
         /// The nodes that have not run all releases, and why.
         unreleased: Vec<NodeFault>,
