@@ -26,11 +26,10 @@ use std::time::Duration;
 /// with the last clone, guard and mutex. Dropping the last of these waits for the answers to
 /// releases: until no node has sent anything for a node timeout, and for 5 s at most, or one node
 /// timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's
-/// thread: what still runs then ends with the callback. There is no background thread, unless a
-/// lock has a [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up
-/// a host name. Another one exists while releases are unanswered and no thread is in a call: it
-/// sends what a connection did not take at once, what a node could not run, and what was lost with
-/// a connection.
+/// thread: what still runs then ends with the callback. Background threads serve only locks that
+/// are watched, providers of credentials, files of passwords and certificates, and channels that
+/// cancel waits. Short-lived ones look up host names, and send releases again that are unanswered
+/// while no thread is in a call.
 #[derive(Clone)]
 pub struct Redlock {
     pub(crate) client: Client,
