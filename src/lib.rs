@@ -40,8 +40,8 @@
 //! * A guard is valid when it is returned: the time that the answers took is taken off.
 //! * Leases go by a clock that continues while the machine is suspended.
 //! * A hung or dead minority of nodes delays no lock. An attempt takes no longer than the node
-//!   timeout (one more where connections have to be made first, and one more for a fenced lock),
-//!   and a wait no longer than its limit.
+//!   timeout (one more where connections have to be made first, one more for a fenced lock, two for
+//!   a permit), and a wait no longer than its limit.
 //! * "Held by another client" is `Ok(None)`. "Could not be found out" is an [`Error`], with the
 //!   cause at every node that failed.
 //! * A lost, cancelled or failed attempt is undone on every node that it may have reached. Where
