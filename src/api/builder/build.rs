@@ -124,7 +124,7 @@ impl Builder {
         let rules = [
             (
                 milliseconds(LONGEST_SETTING).contains(&settings.node_timeout),
-                "node_timeout must be at least 1 ms",
+                "node_timeout must be between 1 ms and 366 days",
             ),
             (
                 (0.0..1.0).contains(&settings.drift_factor),
@@ -132,7 +132,8 @@ impl Builder {
             ),
             (
                 !retry_min.is_zero() && (retry_min..=LONGEST_SETTING).contains(&retry_max),
-                "retry_delay must be more than zero, and the longest no shorter than the shortest",
+                "retry_delay must be more than zero and at most 366 days, and the longest no shorter \
+                 than the shortest",
             ),
             (
                 milliseconds(LONGEST_SETTING).contains(&settings.max_ttl),

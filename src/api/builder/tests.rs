@@ -37,14 +37,20 @@ fn unusable_settings_are_refused_by_name() {
             "65 nodes",
         ),
         (one().node_timeout(Duration::ZERO), "node_timeout"),
-        (one().node_timeout(Duration::MAX), "node_timeout"),
+        (
+            one().node_timeout(Duration::MAX),
+            "node_timeout must be between 1 ms and 366 days",
+        ),
         (one().spin(Duration::from_millis(11)), "spin"),
         (one().drift_factor(-0.1), "drift_factor"),
         (one().drift_factor(1.0), "drift_factor"),
         (one().drift_factor(f64::NAN), "drift_factor"),
         (one().retry_delay(Duration::ZERO, retry_max), "retry_delay"),
         (one().retry_delay(retry_max, retry_min), "retry_delay"),
-        (one().retry_delay(retry_min, Duration::MAX), "retry_delay"),
+        (
+            one().retry_delay(retry_min, Duration::MAX),
+            "retry_delay must be more than zero and at most 366 days",
+        ),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
         (
