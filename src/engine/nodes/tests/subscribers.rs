@@ -291,6 +291,18 @@ fn a_subscription_that_is_not_confirmed_in_time_is_given_up_for_a_while() {
 }
 
 #[test]
+fn a_node_that_denies_the_subscription_is_asked_again_after_a_minute() {
+    let mut waiting = Waiting::begun(at(1));
+    waiting.channel.send("-NOPERM no right\r\n");
+    let is_closed = |nodes: &Nodes| nodes.subscribers.connections[0].is_closed();
+    waiting.cluster.drive(at(1), is_closed);
+    for (millis, is_closed) in [(60_000, true), (60_001, false)] {
+        waiting.maintain(at(millis));
+        assert_eq!(waiting.subscriber().is_closed(), is_closed, "{millis}");
+    }
+}
+
+#[test]
 fn a_connection_that_has_lasted_is_made_again_at_once_and_another_one_only_once() {
     let mut waiting = Waiting::confirmed(at(1000));
     let mut opened_at = at(1000);
