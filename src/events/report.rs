@@ -421,3 +421,23 @@ pub(crate) fn isolated<R>(callback: impl FnOnce() -> R) -> Option<R> {
     set_in_callback(was_in_callback);
     result
 }
+
+#[cfg(all(test, not(feature = "simulated")))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn behind_an_event_of_a_call_thirty_two_queued_ones_are_delivered() {
+        let delivered = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&delivered);
+        let observer: Observer = Arc::new(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+        let report = Reporter::new(vec![observer], None, &Arc::default());
+        let queue = report.event_queue().unwrap();
+        (0..100).for_each(|count| queue.push(|_| Event::EventsDropped { count }));
+        for expected in [33, 66, 99, 104] {
+            report.lost(&"k".into(), LossReason::KeyGone, Duration::ZERO);
+            assert_eq!(delivered.load(Ordering::Relaxed), expected);
+        }
+    }
+}
