@@ -140,6 +140,19 @@ fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
 }
 
 #[test]
+fn a_level_extends_first_once_less_than_two_thirds_of_its_time_to_live_remain() {
+    let (server, client) = single();
+    let mutex = reentrant(&client, Duration::from_secs(3));
+    let outer = take(&mutex);
+    thread::sleep(Duration::from_millis(1100));
+    assert!(outer.remaining() < Duration::from_secs(2));
+    let inner = take(&mutex);
+    assert!(outer.remaining() > Duration::from_secs(2), "{outer:?}");
+    assert_eq!(calls(&server, "pexpire"), 1);
+    drop((outer, inner));
+}
+
+#[test]
 fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
     let (servers, client) = deployment(3);
     for (depth, ttl) in [1, 3]
