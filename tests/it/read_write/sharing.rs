@@ -45,6 +45,28 @@ fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
 }
 
 #[test]
+fn a_thread_that_shares_a_short_lease_has_three_quarters_of_it_at_least() {
+    let (_servers, client) = deployment(1);
+    let ttl = Duration::from_millis(30);
+    let validity = ttl * 99 / 100 - Duration::from_millis(2);
+    let short = Sides::of(&client, "k").ttl(ttl);
+    for step in 0..60 {
+        let first = short.read.try_lock().unwrap();
+        thread::sleep(Duration::from_micros(step * 200));
+        let called = Instant::now();
+        if let (Some(_first), Some(second)) = (first, short.read.try_lock().unwrap()) {
+            let remaining = second.remaining();
+            // It may have ended since, where this thread got no processor time.
+            let lasts = remaining + called.elapsed();
+            assert!(
+                remaining.is_zero() || lasts >= validity * 3 / 4,
+                "{lasts:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_thread_with_a_longer_time_to_live_gets_it() {
     let (_servers, client) = deployment(3);
     let five = Sides::of(&client, "k").ttl(Duration::from_secs(5));
