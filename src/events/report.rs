@@ -337,7 +337,7 @@ impl Reporter {
         });
     }
 
-    /// A wait failed, because the key has no expiry on these nodes.
+    /// The key has no expiry on these nodes.
     pub(crate) fn key_without_expiry(&self, key: &Arc<str>, nodes: NodeSet) {
         self.report(|names| Event::KeyWithoutExpiry {
             name: names.lock(key),

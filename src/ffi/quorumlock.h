@@ -975,7 +975,7 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_PUBLISH_REFUSED = 16,
     /* A node denies SUBSCRIBE: this client is not notified. Locks work: addresses (one), faults (one). */
     QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED = 17,
-    /* A wait has failed, because the lock is held by a key that has no expiry on a majority: name, addresses. */
+    /* A key that has no expiry holds a lock, or a slot, on a majority: name, addresses. */
     QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY = 18,
     /* Events were dropped, because the observer is too slow: dropped. */
     QUORUMLOCK_EVENT_EVENTS_DROPPED = 19,

@@ -184,8 +184,8 @@ events! {
         /// [`Error::causes`](crate::Error::causes).
         causes: Vec<NodeFault>,
     }
-    /// A wait for a lock failed, because the lock is held by a key without expiry on a majority of
-    /// nodes. Reported once for each wait.
+    /// A key without expiry holds a lock, or a slot, on a majority of nodes. Reported once for each
+    /// wait, which fails, and once for a slot.
     ///
     /// Such a lock never ends by itself: a program set the key without an expiry, or stopped before
     /// it set one. Delete the key if no program holds the lock.
