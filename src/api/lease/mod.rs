@@ -50,11 +50,11 @@ use std::time::{Duration, SystemTime};
 ///
 /// # How long it lasts
 ///
-/// In the process that detached it, exactly as long as the guard would have. Once it has been text,
-/// its end is a time of the wall clock, so that it means something in another process, on another
-/// machine and after a restart. So **the wall clocks must agree**: by as much as one is behind, the
-/// lease is relied on for too long there, though never for longer than its time to live. `extend`
-/// right after `attach` makes it certain: it asks the nodes, and counts from then.
+/// In the process that detached it, as long as the guard would have. Once it has been text, its end
+/// is a time of the wall clock, so that it means something in another process, on another machine
+/// and after a restart. So **the wall clocks must agree**: by as much as one is behind, the lease
+/// is relied on for too long there, though never for longer than its time to live. `extend` right
+/// after `attach` makes it certain: it asks the nodes, and counts from then.
 #[must_use = "dropping a lease releases nothing: the lock stays held until it expires"]
 pub struct Lease<K: Kind = Plain> {
     pub(crate) detached: DetachedLease,
