@@ -140,6 +140,24 @@ fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
 }
 
 #[test]
+fn a_call_without_time_to_wait_finds_the_free_slot_as_an_attempt_does() {
+    let (servers, theirs) = deployment(3);
+    let there = semaphore(&theirs, 32);
+    let _held: Vec<Permit> = (0..31).map(|_| take(&there)).collect();
+    type Call = fn(&Semaphore) -> quorumlock::Result<Option<Permit>>;
+    let calls: [Call; 3] = [
+        |here| here.try_lock(),
+        |here| here.lock_timeout(Duration::ZERO),
+        |here| here.lock_with(&Wait::deadline(Instant::now())),
+    ];
+    for call in calls {
+        // It has released no slot, and so begins with any.
+        let here = semaphore(&client(&servers), 32);
+        unlock(call(&here).unwrap().expect("a slot is free"));
+    }
+}
+
+#[test]
 fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
     let servers = Server::several(3).unwrap();
     let here = semaphore(&client(&servers), 2);

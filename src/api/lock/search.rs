@@ -11,7 +11,6 @@
 use super::Lock;
 use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;
-use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::kind::Kind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::vote::Outcome;
@@ -107,7 +106,7 @@ impl<'a> Attempts<'a, '_> {
             return free.is_some();
         }
         self.search.asks_in_turn =
-            self.call.limit == WaitLimit::Once || !self.call.client().engine.has_messages();
+            self.call.wait_deadline().is_none() || !self.call.client().engine.has_messages();
         self.search.asks_in_turn
     }
 
