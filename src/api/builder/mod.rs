@@ -343,8 +343,8 @@ impl Builder {
     /// A call that waits has an entry in the queue of the lock on each node, and a release tells
     /// the call that is the first there, on the client's own channel: `quorumlock:` and 16 digits.
     /// The client subscribes to it when a call first waits, on one more connection to each node,
-    /// which is kept until no call has waited for a minute. A message ends a wait early and nothing
-    /// else: where messages are refused or lost, waits end by
+    /// which the first call a minute after the last wait closes. A message ends a wait early and
+    /// nothing else: where messages are refused or lost, waits end by
     /// [`retry_delay`](Builder::retry_delay). While they arrive, a waiter asks the servers seldom.
     ///
     /// With `false`, calls of this client have no entry and are not told: they ask by
