@@ -114,6 +114,37 @@ fn what_an_attempt_acquires_after_the_shutdown_has_begun_is_released() {
     });
 }
 
+/// The shutdown begins while an observer learns of another release.
+#[test]
+fn a_lock_that_is_attached_when_the_shutdown_begins_is_released() {
+    let server = Server::start().unwrap();
+    let (begin, begun) = crossbeam_channel::bounded(0);
+    let (go_on, gone_on) = crossbeam_channel::bounded(0);
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let armed = Arc::clone(&is_armed);
+    let observer = move |_: &Event| {
+        if armed.swap(false, Ordering::SeqCst) {
+            begin.send(()).unwrap();
+            gone_on.recv().unwrap();
+        }
+    };
+    let client = client_with([&server], |builder| builder.observer(observer));
+    let lease = take(&long_lock(&client, "k")).detach().unwrap();
+    drop(take(&long_lock(&client, "first")));
+    // The event of the release waits for a call.
+    thread::sleep(MOMENT);
+    is_armed.store(true, Ordering::SeqCst);
+    thread::scope(|scope| {
+        let attached = scope.spawn(|| client.attach(lease).map(|_| ()));
+        begun.recv_timeout(SOON).unwrap();
+        let _ = client.shutdown(Duration::ZERO).unwrap();
+        go_on.send(()).unwrap();
+        fails(attached.join().unwrap(), ErrorKind::ShutDown);
+    });
+    complete(&client);
+    assert!(keys(&server).is_empty());
+}
+
 /// Whatever threads are at in that moment: when the shutdown is complete, nothing is held, nothing
 /// is on its way, and no guard is made any more.
 #[test]
