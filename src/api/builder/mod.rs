@@ -462,8 +462,8 @@ impl Builder {
     /// front of its own removed. Those that live store theirs again, at the same place, within a
     /// round trip.
     ///
-    /// A call that waits and gets no message asks the nodes once in this time, 20 s at most, and one
-    /// millisecond later for each call in front of it.
+    /// A call that waits and gets no message asks the nodes once in this time, 20 s at most, and
+    /// one millisecond later for each call in front of it.
     pub fn place_lease(mut self, time: Duration) -> Builder {
         self.settings.place_lease = time;
         self
