@@ -195,6 +195,24 @@ fn hang(nodes: impl IntoIterator<Item = usize>, time: u64) {
     }
 }
 
+/// What had arrived before an attempt is no sign that a node is slow, in however many pieces.
+#[test]
+fn a_node_whose_replies_come_byte_by_byte_is_up() {
+    let in_bytes = |plan: &mut Plan| {
+        plan.piece = 1;
+        plan.paths[0].delay = MILLISECOND;
+    };
+    play(in_bytes, |redlock| {
+        for _ in 0..4 {
+            drop(redlock.mutex("r0").fenced().lock().unwrap());
+            pass(1_000);
+        }
+        let nodes = redlock.nodes().unwrap();
+        let states = nodes.iter().map(NodeStatus::state);
+        assert_eq!(states.collect::<Vec<_>>(), [NodeState::Voting; 3]);
+    });
+}
+
 /// Rule 4.4: the connection was lost while the lock was held, and the one that the release is
 /// queued on is still being made when the program ends.
 #[test]

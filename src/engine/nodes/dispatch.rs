@@ -16,9 +16,11 @@ use crate::protocol::session::{
 };
 use std::time::Duration;
 
-/// How often one connection is read before the others are: a value that does not end is read as
-/// fast as it arrives.
-const MAX_READS: usize = 16;
+/// How often one connection is read before the others are: a long value is read as fast as it
+/// arrives.
+const MAX_READS: u32 = 1024;
+/// A read that takes all there is room for counts as so many others.
+const FULL_READ: u32 = 64;
 
 impl Nodes {
     /// Reads what is there, and hands it out. False when the connection has ended, and there may be
@@ -35,7 +37,8 @@ impl Nodes {
 
     fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
         let mut is_answered = false;
-        for reads in 1.. {
+        let mut reads = 0;
+        loop {
             let received = self.connections[node].read(now);
             match received.and_then(|_| self.dispatch(node, now)) {
                 Ok(more) => is_answered |= more,
@@ -47,6 +50,11 @@ impl Nodes {
             if received != Ok(Received::Nothing) {
                 self.releases.heard_at = now;
             }
+            reads += if received == Ok(Received::Much) {
+                FULL_READ
+            } else {
+                1
+            };
             // What poll does not show is read in any case.
             let is_enough = reads >= MAX_READS && !self.connections[node].has_unread();
             if is_enough || !received.is_ok_and(goes_on) {
