@@ -195,16 +195,11 @@ impl UnsettledReleases {
     /// When there is something to do for releases next, if any is left: now, while one is on its
     /// way; when the answers were not looked for, after a while.
     pub(super) fn next_due(&self, connections: &Connections, now: Timestamp) -> Timestamp {
-        let pending = if self.pending.is_empty() {
-            Timestamp::NEVER
-        } else {
-            self.pending_due(connections)
-        };
         connections
             .each
             .iter()
             .map(|connection| connection.release_due(&connections.log, now))
-            .fold(pending, Timestamp::min)
+            .fold(self.pending_due(connections), Timestamp::min)
     }
 
     /// Ends a wait for releases.
