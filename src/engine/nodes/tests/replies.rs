@@ -131,6 +131,22 @@ fn plain_votes_of_a_node_that_counts_are_taken_without_an_event() {
     assert_eq!(tally.undecided(), NodeSet::only(node(2)));
 }
 
+/// Otherwise a node that sends as fast as it is read would keep a thread from all others.
+#[test]
+fn a_long_value_is_read_in_parts() {
+    let mut cluster = Cluster::in_use(3, at(1));
+    cluster.nodes.inspect("k", false, at(1));
+    cluster.nodes.flush();
+    cluster.servers[0].received();
+    cluster.servers[0].send("$100000000\r\n");
+    cluster.servers[0].send(vec![b'x'; 1 << 19]);
+    cluster.nodes.read_to_end(node(0), at(1));
+    soon(|| {
+        let left = cluster.nodes.connections[node(0)].read(at(1)).unwrap();
+        (left != Received::Nothing).then_some(())
+    });
+}
+
 #[test]
 fn it_is_known_when_a_node_last_sent_anything() {
     let mut cluster = Cluster::in_use(3, at(1));
