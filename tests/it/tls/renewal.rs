@@ -35,7 +35,7 @@ fn a_certificate_that_changes_is_used_from_the_next_handshake_on() {
     thread::sleep(LOOKED);
     assert!(locks().unwrap());
     servers.iter().for_each(cut);
-    // Of the old connections, the end may show first.
+    // The end of the old connections may show first.
     let is_alert = |fault: &quorumlock::NodeFault| matches!(fault.cause(), Cause::Tls(_));
     let is_refused = || {
         let refused = locks().err();
