@@ -80,12 +80,17 @@ pub(super) struct NodeConnection {
 
 /// What one read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
-    Nothing,
-    /// All there was, or all before the end of the connection.
-    Something,
+pub(super) struct Received {
+    pub(super) bytes: usize,
     /// As much as there was room for: there may be more.
-    Much,
+    pub(super) is_full: bool,
+}
+
+impl Received {
+    pub(super) const NOTHING: Received = Received {
+        bytes: 0,
+        is_full: false,
+    };
 }
 
 impl NodeConnection {
@@ -321,7 +326,7 @@ impl NodeConnection {
         self.session.incoming.read_at = now;
         let (SocketState::Open(transport), None) = (&mut self.link.socket, self.probing.ended)
         else {
-            return Ok(Received::Nothing);
+            return Ok(Received::NOTHING);
         };
         let space = self.session.incoming.space();
         let size = space.len();
@@ -329,14 +334,12 @@ impl NodeConnection {
             Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
             Ok(count) => {
                 self.session.incoming.received(count);
-                let is_much = count == size || transport.has_unread();
-                Ok(if is_much {
-                    Received::Much
-                } else {
-                    Received::Something
+                Ok(Received {
+                    bytes: count,
+                    is_full: count == size || transport.has_unread(),
                 })
             }
-            Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
+            Err(error) if stream::would_block(&error) => Ok(Received::NOTHING),
             Err(error) => Err(self.broken(&error)),
         }
     }

@@ -107,7 +107,7 @@ impl Played {
     /// What one read brings, when something has arrived.
     fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         soon(|| match self.connection.read(now) {
-            Ok(Received::Nothing) => None,
+            Ok(Received::NOTHING) => None,
             read => Some(read),
         })
     }

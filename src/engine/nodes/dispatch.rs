@@ -16,48 +16,49 @@ use crate::protocol::session::{
 };
 use std::time::Duration;
 
-/// How often one connection is read before the others are: a long value is read as fast as it
-/// arrives.
-const MAX_READS: u32 = 1024;
-/// A read that takes all there is room for counts as so many others.
-const FULL_READ: u32 = 64;
+/// How many bytes of one connection are read before the others are: a long value is read as fast as
+/// it arrives.
+const MOST_READ: usize = 256 * 1024;
+/// A read counts as so many bytes at least.
+const LEAST_READ: usize = 16;
 
 impl Nodes {
     /// Reads what is there, and hands it out. False when the connection has ended, and there may be
     /// another one.
     pub(super) fn read(&mut self, node: NodeId, now: Timestamp) -> bool {
-        self.read_while(|received| received == Received::Much, node, now)
+        self.read_while(|received| received.is_full, node, now)
     }
 
     /// Reads until nothing is left: only then does the end of a connection show. False as by
     /// [`read`](Nodes::read).
     pub(super) fn read_to_end(&mut self, node: NodeId, now: Timestamp) -> bool {
-        self.read_while(|received| received != Received::Nothing, node, now)
+        self.read_while(|received| received.bytes > 0, node, now)
     }
 
     fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp) -> bool {
         let mut is_answered = false;
-        let mut reads = 0;
+        let mut read = 0;
         loop {
             let received = self.connections[node].read(now);
-            match received.and_then(|_| self.dispatch(node, now)) {
-                Ok(more) => is_answered |= more,
+            let handed_out =
+                received.and_then(|received| Ok((received, self.dispatch(node, now)?)));
+            let received = match handed_out {
+                Ok((received, more)) => {
+                    is_answered |= more;
+                    received
+                }
                 Err(fault) => {
                     self.lose(node, fault, now);
                     return false;
                 }
-            }
-            if received != Ok(Received::Nothing) {
+            };
+            if received.bytes > 0 {
                 self.releases.heard_at = now;
             }
-            reads += if received == Ok(Received::Much) {
-                FULL_READ
-            } else {
-                1
-            };
+            read += received.bytes.max(LEAST_READ);
             // What poll does not show is read in any case.
-            let is_enough = reads >= MAX_READS && !self.connections[node].has_unread();
-            if is_enough || !received.is_ok_and(goes_on) {
+            let is_enough = read >= MOST_READ && !self.connections[node].has_unread();
+            if is_enough || !goes_on(received) {
                 break;
             }
         }

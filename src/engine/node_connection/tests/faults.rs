@@ -115,7 +115,7 @@ fn a_port_that_ends_the_handshake_is_asked_whether_it_speaks_tls() {
         // The first connection is left as it is meanwhile.
         assert!(played.connection.interest(&played.log).is_none());
         assert_eq!(played.connection.timed_out(at(11)), CLOSED_EARLY);
-        assert_eq!(played.connection.read(at(11)), Ok(Received::Nothing));
+        assert_eq!(played.connection.read(at(11)), Ok(Received::NOTHING));
         assert_eq!(played.connection.due(at(11)), at(16));
         assert_eq!(played.connection.due(at(58)), at(60));
         assert!(played.connection.asks_for_tls(CLOSED_EARLY, at(59)));

@@ -197,7 +197,7 @@ fn a_connection_is_read_first_when_it_was_idle_or_a_reply_is_late() {
     assert!(!played.connection.needs_read(at(1)) && played.connection.is_ready(at(1)));
     assert!(played.connection.needs_read(at(3)) && !played.connection.is_ready(at(3)));
     played.acquire(at(3));
-    assert_eq!(played.connection.read(at(104)), Ok(Received::Nothing));
+    assert_eq!(played.connection.read(at(104)), Ok(Received::NOTHING));
     assert!(played.connection.needs_read(at(104)), "a reply is late");
     assert!(!played.connection.is_ready(at(104)));
     played.close(CLOSED, at(104));
@@ -207,12 +207,13 @@ fn a_connection_is_read_first_when_it_was_idle_or_a_reply_is_late() {
 #[test]
 fn a_read_shows_whether_there_may_be_more() {
     let mut played = Played::in_use(at(1));
-    assert_eq!(played.connection.read(at(1)), Ok(Received::Nothing));
+    assert_eq!(played.connection.read(at(1)), Ok(Received::NOTHING));
     played.server.send("+");
-    assert_eq!(played.read(at(1)), Ok(Received::Something));
+    let is_full = |read: Result<Received, Fault>| read.map(|received| received.is_full);
+    assert_eq!(is_full(played.read(at(1))), Ok(false));
     let much = vec![b'x'; 1 << 18];
     played.server.send(much);
-    assert_eq!(played.read(at(1)), Ok(Received::Much));
+    assert_eq!(is_full(played.read(at(1))), Ok(true));
     played.server.end();
     let end = soon(|| played.connection.read(at(1)).err());
     assert_eq!(end, CLOSED);

@@ -122,7 +122,7 @@ fn plain_votes_of_a_node_that_counts_are_taken_without_an_event() {
         cluster.servers[index].send(reply);
         soon(|| {
             let read = cluster.nodes.connections[node(index)].read(at(2)).unwrap();
-            (read != Received::Nothing).then_some(())
+            (read != Received::NOTHING).then_some(())
         });
         cluster.nodes.count_plain_votes(node(index)).unwrap();
     }
@@ -143,7 +143,7 @@ fn a_long_value_is_read_in_parts() {
     cluster.nodes.read_to_end(node(0), at(1));
     soon(|| {
         let left = cluster.nodes.connections[node(0)].read(at(1)).unwrap();
-        (left != Received::Nothing).then_some(())
+        (left != Received::NOTHING).then_some(())
     });
 }
 
