@@ -41,11 +41,6 @@ impl SocketState {
         }
     }
 
-    /// Whether there is something to be read that poll does not show.
-    pub(super) fn has_unread(&self) -> bool {
-        matches!(self, SocketState::Open(transport) if transport.has_unread())
-    }
-
     /// Whether bytes are held back between the commands and the socket.
     pub(super) fn holds_unsent(&self) -> bool {
         matches!(self, SocketState::Open(transport) if transport.has_unsent())

@@ -84,12 +84,15 @@ pub(super) struct Received {
     pub(super) bytes: usize,
     /// As much as there was room for: there may be more.
     pub(super) is_full: bool,
+    /// There is more, which poll does not show.
+    pub(super) has_unread: bool,
 }
 
 impl Received {
     pub(super) const NOTHING: Received = Received {
         bytes: 0,
         is_full: false,
+        has_unread: false,
     };
 }
 
@@ -336,17 +339,13 @@ impl NodeConnection {
                 self.session.incoming.received(count);
                 Ok(Received {
                     bytes: count,
-                    is_full: count == size || transport.has_unread(),
+                    is_full: count == size,
+                    has_unread: transport.has_unread(),
                 })
             }
             Err(error) if stream::would_block(&error) => Ok(Received::NOTHING),
             Err(error) => Err(self.broken(&error)),
         }
-    }
-
-    /// Whether there is something to be read that poll does not show.
-    pub(super) fn has_unread(&self) -> bool {
-        self.link.socket.has_unread()
     }
 
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor

@@ -26,7 +26,11 @@ impl Nodes {
     /// Reads what is there, and hands it out. False when the connection has ended, and there may be
     /// another one.
     pub(super) fn read(&mut self, node: NodeId, now: Timestamp) -> bool {
-        self.read_while(|received| received.is_full, node, now)
+        self.read_while(
+            |received| received.is_full || received.has_unread,
+            node,
+            now,
+        )
     }
 
     /// Reads until nothing is left: only then does the end of a connection show. False as by
@@ -39,25 +43,20 @@ impl Nodes {
         let mut is_answered = false;
         let mut read = 0;
         loop {
-            let received = self.connections[node].read(now);
-            let handed_out =
-                received.and_then(|received| Ok((received, self.dispatch(node, now)?)));
-            let received = match handed_out {
-                Ok((received, more)) => {
-                    is_answered |= more;
-                    received
-                }
+            let (received, more) = match self.read_once(node, now) {
+                Ok(read) => read,
                 Err(fault) => {
                     self.lose(node, fault, now);
                     return false;
                 }
             };
+            is_answered |= more;
             if received.bytes > 0 {
                 self.releases.heard_at = now;
             }
             read += received.bytes.max(LEAST_READ);
             // What poll does not show is read in any case.
-            let is_enough = read >= MOST_READ && !self.connections[node].has_unread();
+            let is_enough = read >= MOST_READ && !received.has_unread;
             if is_enough || !goes_on(received) {
                 break;
             }
@@ -81,6 +80,12 @@ impl Nodes {
             let _ = self.connections.flush(node, now);
         }
         true
+    }
+
+    /// Reads once, and hands out what the bytes mean. True as by [`dispatch`](Nodes::dispatch).
+    fn read_once(&mut self, node: NodeId, now: Timestamp) -> Result<(Received, bool), Fault> {
+        let received = self.connections[node].read(now)?;
+        Ok((received, self.dispatch(node, now)?))
     }
 
     /// Whether nothing is known of a node that follows which would change its votes, or which a
