@@ -57,6 +57,12 @@ impl Played {
         }
     }
 
+    fn awaiting_credentials() -> Played {
+        let mut played = Played::closed_with(NODE_TIMEOUT);
+        await_credentials(&mut played.connection, at(1));
+        played
+    }
+
     fn connecting(now: Timestamp) -> Played {
         let mut played = Played::closed_with(NODE_TIMEOUT);
         played.connect(now);
@@ -148,11 +154,16 @@ impl Played {
 const CLOSED: Fault = Fault::new(Phase::Reply, Cause::Closed);
 const CLOSED_EARLY: Fault = Fault::new(Phase::Handshake, Cause::Closed);
 
+/// Begins to connect, with a provider that returns nothing.
+fn await_credentials(connection: &mut NodeConnection, now: Timestamp) {
+    connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
+    connection.open(now).unwrap();
+}
+
 /// One that was begun at the origin, whose provider returns nothing.
 fn awaiting_credentials() -> NodeConnection {
     let mut connection = unmade();
-    connection.link.login = Some(Login::new(BackgroundCall::start("test", || None).unwrap()));
-    connection.open(Timestamp::ORIGIN).unwrap();
+    await_credentials(&mut connection, Timestamp::ORIGIN);
     connection
 }
 
@@ -216,10 +227,7 @@ fn silence_does_not_hide_what_a_port_has_shown_before() {
 
 #[test]
 fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
-    let mut played = Played::closed_with(NODE_TIMEOUT);
-    let provider = BackgroundCall::start("test", || None).unwrap();
-    played.connection.link.login = Some(Login::new(provider));
-    played.connection.open(at(1)).unwrap();
+    let mut played = Played::awaiting_credentials();
     let learn = |played: &mut Played, password: &str| {
         let returned = Ok(Credentials::new(password));
         played.connection.learn_credentials(returned, at(2))
@@ -248,10 +256,7 @@ fn a_connection_is_made_with_what_the_provider_has_returned_and_logs_in_anew() {
 /// The subscriber connection logs in with what the server has accepted.
 #[test]
 fn an_accepted_log_in_is_the_one_that_was_sent_first() {
-    let mut played = Played::closed_with(NODE_TIMEOUT);
-    let provider = BackgroundCall::start("test", || None).unwrap();
-    played.connection.link.login = Some(Login::new(provider));
-    played.connection.open(at(1)).unwrap();
+    let mut played = Played::awaiting_credentials();
     for password in ["one", "two", "three"] {
         let returned = Ok(Credentials::new(password));
         let used = played.connection.learn_credentials(returned, at(2));
@@ -274,10 +279,7 @@ fn an_accepted_log_in_is_the_one_that_was_sent_first() {
 
 #[test]
 fn credentials_that_are_replaced_while_a_connection_is_being_made_are_never_sent() {
-    let mut played = Played::closed_with(NODE_TIMEOUT);
-    let provider = BackgroundCall::start("test", || None).unwrap();
-    played.connection.link.login = Some(Login::new(provider));
-    played.connection.open(at(1)).unwrap();
+    let mut played = Played::awaiting_credentials();
     played.close(CLOSED_EARLY, at(1));
     for (password, used) in [("one", Use::Keep), ("two", Use::Replace)] {
         let returned = Ok(Credentials::new(password));
