@@ -66,6 +66,15 @@ fn a_thread_that_shares_a_short_lease_has_three_quarters_of_it_at_least() {
     }
 }
 
+/// A client that is connected to these servers over wires with this delay.
+fn far(servers: &[Server], delay: Duration) -> (Vec<Proxy>, Redlock) {
+    let proxies = Proxy::before_each(servers);
+    proxies.iter().for_each(|proxy| proxy.delay(delay));
+    let client = client_of(proxies.iter().map(Proxy::url));
+    client.connect(SOON).unwrap();
+    (proxies, client)
+}
+
 #[test]
 fn a_thread_with_a_longer_time_to_live_gets_it() {
     let (_servers, client) = deployment(3);
@@ -82,12 +91,7 @@ fn a_thread_with_a_longer_time_to_live_gets_it() {
 #[test]
 fn a_thread_with_a_longer_time_to_live_keeps_it_though_the_watchdog_of_another_asks_for_less() {
     let servers = Server::several(3).unwrap();
-    let proxies = Proxy::before_each(&servers);
-    proxies
-        .iter()
-        .for_each(|proxy| proxy.delay(Duration::from_millis(400)));
-    let client = client_of(proxies.iter().map(Proxy::url));
-    client.connect(SOON).unwrap();
+    let (_proxies, client) = far(&servers, Duration::from_millis(400));
     let period = Duration::from_secs(1);
     let begun = Instant::now();
     let watchdog = Watchdog::new().period(period).max_extensions(1);
@@ -116,12 +120,7 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
 #[test]
 fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
     let servers = Server::several(3).unwrap();
-    let proxies = Proxy::before_each(&servers);
-    proxies
-        .iter()
-        .for_each(|proxy| proxy.delay(Duration::from_millis(80)));
-    let client = client_of(proxies.iter().map(Proxy::url));
-    client.connect(SOON).unwrap();
+    let (_proxies, client) = far(&servers, Duration::from_millis(80));
     // One stores the note that each node of a new deployment gets. Those that a busy machine
     // starts late ask for themselves.
     let is_shared = || {
