@@ -22,12 +22,14 @@ enum Setter {
     Other(&'static str, fn(Builder, &str) -> Option<Builder>),
 }
 
+/// A variable that makes no setting, for this reason.
+const fn refused(why: &'static str) -> Setter {
+    Other(why, |_, _| None)
+}
+
 /// What a variable about TLS needs.
 #[cfg(not(feature = "tls"))]
-const NO_TLS: Setter = Other(
-    "needs TLS, which this program was built without (feature tls)",
-    |_, _| None,
-);
+const NO_TLS: Setter = refused("needs TLS, which this program was built without (feature tls)");
 
 /// Each variable behind the prefix, and its setting. `NODES` is apart: an error in it names the
 /// node.
@@ -109,10 +111,7 @@ const VARIABLES: &[(&str, Setter)] = &[
     ),
     (
         "SNI",
-        Other(
-            "is no setting any more: write ?server_name= in each URL",
-            |_, _| None,
-        ),
+        refused("is no setting any more: write ?server_name= in each URL"),
     ),
     (
         "SPIN",
@@ -120,10 +119,7 @@ const VARIABLES: &[(&str, Setter)] = &[
             Some(builder.spin(parse_duration(value)?))
         }),
     ),
-    (
-        "TLS",
-        Other("is no setting: write rediss:// in each URL", |_, _| None),
-    ),
+    ("TLS", refused("is no setting: write rediss:// in each URL")),
     ("TTL", Time(Builder::ttl)),
     ("UNAVAILABLE_AFTER", Time(Builder::unavailable_after)),
 ];
