@@ -255,15 +255,8 @@ fn events_are_in_one_order_with_what_others_write_to_the_same_file() {
     let script = "exec 3>\"$0\"; echo before >&3; \"$@\" >&3; echo after >&3";
     for descriptor in ["1", "3"] {
         let mut tool = in_script(&deployment, script, &log);
-        tool.args([
-            "run",
-            "--json-events",
-            descriptor,
-            "a",
-            "--",
-            "echo",
-            "inside",
-        ]);
+        let words = format!("run --json-events {descriptor} a -- echo inside");
+        tool.args(words.split(' '));
         run(tool).exits(0);
         let text = fs::read_to_string(&log).unwrap();
         let lines: Vec<&str> = text.lines().collect();
