@@ -147,7 +147,7 @@ const RARE: [&str; 20] = [
 ];
 /// What does not happen within the bounds.
 const NEVER: [&str; 4] = [
-    "a connection that the system gives up",
+    "a connection that the system ends",
     "a question for the holder of a key",
     "an entry of a read-write lock that is stored or removed",
     "fault: a node evicts keys",

@@ -160,7 +160,7 @@ mutants! {
             => "",
         "            counted?;\n"
             => "            let _ = counted;\n";
-    "a clock that stands still in sleep" in "os/clock.rs":
+    "a clock that stops in sleep" in "os/clock.rs":
         "        ahead(steady, wall).abs_diff"
             => "        false && ahead(steady, wall).abs_diff";
     "a loss is reported twice to an observer" in "engine/watchdog_thread/watched.rs":

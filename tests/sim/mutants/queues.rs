@@ -13,13 +13,13 @@ mutants! {
     "queue: a leave that is never sent" in "engine/seat.rs":
         "                nodes.update_queue(key, kind, Verb::Leave(Some(entry)), may_have, now);"
             => "                let _ = (key, kind, may_have);";
-    "queue: a leave tells nobody" in "embedded/queue.rs":
+    "queue: a leave tells no call" in "embedded/queue.rs":
         "        self.wake(MOST_TOLD, None);\n        let reply"
             => "        if !is_leave {\n            self.wake(MOST_TOLD, None);\n        }\n        let reply";
     "queue: a message for a call that has ended is ignored" in "engine/wait_registry.rs":
         "        } else {\n            Reaction::Leave\n"
             => "        } else {\n            Reaction::None\n";
-    "queue: a confirmed subscription asks nobody to ask" in "engine/wait_registry.rs":
+    "queue: a confirmed subscription has no call ask" in "engine/wait_registry.rs":
         "        let note = Note {\n            node,\n            message: Message::Confirmed,\n            at: now,\n        };\n        self.with_waiters(|waiter| waiter.note(note))"
             => "        let _ = now;\n        Vec::new()";
     "queue: a grant where another one is first" in "embedded/scripts/plain.rs":

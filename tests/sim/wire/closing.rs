@@ -83,7 +83,7 @@ impl World {
         connection.parcels[TO_NODE].clear();
         connection.inbox_end = Some(End::TimedOut);
         connection.is_void = true;
-        self.saw("a connection that the system gives up");
+        self.saw("a connection that the system ends");
         self.wake_pollers(index);
     }
 
